@@ -1,0 +1,50 @@
+# Needs python3.11 or newer with pip, and nothing else: Java, node and PostgreSQL come as wheels.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/setup.stamp
+NODE := tests/wire/node
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: help setup run test check slow bench golden format
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: $(STAMP) ## install, with pinned versions
+
+# The build backend is installed with the same pins, so isolation (which ignores them) is off.
+$(STAMP): pyproject.toml constraints.txt $(NODE)/package.json
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) hatchling editables
+	$(PIP) --no-build-isolation --editable '.[dev]'
+	$(BIN)/npm install --prefix $(NODE) --no-package-lock --no-audit --no-fund --ignore-scripts \
+	    --omit=optional --loglevel=error
+	touch $@
+
+run: $(STAMP) ## the demo: a server, a source, views changing
+	$(BIN)/evertide demo
+
+check: $(STAMP) ## format, lint, types, layers, tidy
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(PYTEST) -q tests/test_tidy.py
+
+test: $(STAMP) ## every promise, cheapest first; all but those marked slow
+	$(PYTEST) $(ARGS)
+
+slow: $(STAMP) ## soak, thousands of seeds, long fault runs
+	$(PYTEST) -m slow $(ARGS)
+
+bench: $(STAMP) ## figures beside their baselines
+	$(BIN)/python -m bench $(ARGS)
+
+golden: $(STAMP) ## rewrite golden files
+	$(PYTEST) tests/golden --rewrite-golden $(ARGS)
+
+format: $(STAMP) ## rewrite the layout of the code, and what lint can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .

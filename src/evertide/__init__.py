@@ -1,0 +1,1 @@
+"""A streaming SQL database on PySpark: views that stay up to date."""

@@ -1,0 +1,5 @@
+"""A client's statement becomes timestamped commands.
+
+Promises strict serializable reads and writes to each session. Keeps no durable state and none that
+another adapter would need. Refuses to know wire formats (pgwire) and Spark.
+"""

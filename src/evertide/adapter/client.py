@@ -1,0 +1,133 @@
+"""What one connection may ask of the adapter.
+
+The wire protocol knows sessions only through these types, so that its state machine can be tested
+against a scripted client and an adapter without sockets.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol, TypeAlias
+
+from evertide.vocab.datum import Datum, Row
+from evertide.vocab.errors import Notice
+from evertide.vocab.relation_desc import RelationDesc
+from evertide.vocab.sql_type import SqlType
+
+
+class TransactionStatus(Enum):
+    """The byte that ReadyForQuery carries."""
+
+    IDLE = b"I"
+    IN_TRANSACTION = b"T"
+    FAILED = b"E"
+
+
+@dataclass(frozen=True, slots=True)
+class RowsResponse:
+    """Rows of a SELECT, SHOW, EXPLAIN or INSERT ... RETURNING."""
+
+    desc: RelationDesc
+    rows: Sequence[Row]
+    # The word of the command tag; the row count is added by the protocol: `SELECT 3`.
+    tag: str = "SELECT"
+
+
+@dataclass(frozen=True, slots=True)
+class CopyOutResponse:
+    """Rows to be sent in COPY's text format."""
+
+    desc: RelationDesc
+    rows: Sequence[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandResponse:
+    """A finished statement without rows: `CREATE TABLE`, `INSERT 0 3`."""
+
+    tag: str
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyResponse:
+    """The statement was empty."""
+
+
+Response: TypeAlias = RowsResponse | CopyOutResponse | CommandResponse | EmptyResponse
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A statement that was parsed and, where it has parameters or rows, planned once for its types.
+
+    `statement` belongs to the adapter; the protocol only hands it back.
+    """
+
+    text: str
+    statement: object
+    parameter_types: tuple[SqlType, ...] = ()
+    # None: returns no rows.
+    result: RelationDesc | None = None
+
+
+@dataclass(slots=True)
+class SessionEvents:
+    """What happened beside the answer since it was last taken."""
+
+    notices: list[Notice] = field(default_factory=list)
+    # Reported variables that changed: name to value, sent as ParameterStatus.
+    parameters: dict[str, str] = field(default_factory=dict)
+
+
+class SessionClient(Protocol):
+    """One session. Calls come one at a time; only `cancel` may come while another runs."""
+
+    @property
+    def transaction_status(self) -> TransactionStatus: ...
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The variables reported at start-up: server_version, client_encoding, ..."""
+        ...
+
+    def split(self, text: str) -> list[Prepared]:
+        """Parse a simple query into its statements, not planned yet.
+
+        A syntax error anywhere refuses the whole text.
+        """
+        ...
+
+    async def prepare(self, text: str, parameter_oids: Sequence[int]) -> Prepared:
+        """Parse and plan one statement for the extended protocol; 0 leaves a type to be found."""
+        ...
+
+    async def execute(self, prepared: Prepared, parameters: Sequence[Datum]) -> Response:
+        """Run it. Parameters are datums of `prepared.parameter_types`."""
+        ...
+
+    async def end_implicit(self, *, failed: bool) -> None:
+        """End the implicit transaction: after a simple query's last statement, or at Sync.
+
+        An explicit transaction (BEGIN) is left open, failed if `failed`.
+        """
+        ...
+
+    def take_events(self) -> SessionEvents:
+        """Notices and changed parameters since the last call."""
+        ...
+
+    def cancel(self) -> None:
+        """Ask the running statement to end with 57014; nothing if none runs."""
+        ...
+
+    async def close(self) -> None:
+        """The connection is gone: cancel what runs, release what is held."""
+        ...
+
+
+class SessionFactory(Protocol):
+    """Opens sessions; `parameters` are those of the startup message (user, database, options)."""
+
+    async def open_session(
+        self, parameters: dict[str, str], *, internal: bool
+    ) -> SessionClient: ...

@@ -1,0 +1,55 @@
+"""A dataflow: what it reads, what it computes, where the result goes."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from evertide.expr.relation import Relation
+from evertide.vocab.ids import ClusterId, GlobalId, ShardId
+from evertide.vocab.relation_desc import RelationDesc
+from evertide.vocab.timestamp import Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """A collection that the dataflow reads from its shard.
+
+    A table's upper is that of the txns shard, which moves all tables at once.
+    """
+
+    global_id: GlobalId
+    shard_id: ShardId
+    desc: RelationDesc
+    is_table: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShardExport:
+    """A materialized view: output diffs are appended to this shard by this writer."""
+
+    shard_id: ShardId
+    desc: RelationDesc
+
+
+@dataclass(frozen=True, slots=True)
+class IndexExport:
+    """An index: the output is kept arranged by these columns and answers peeks."""
+
+    on_id: GlobalId
+    key: tuple[int, ...]
+    desc: RelationDesc
+
+
+Export: TypeAlias = ShardExport | IndexExport
+
+
+@dataclass(frozen=True, slots=True)
+class DataflowDescription:
+    """One running computation of one cluster. `relation` is lowered: no OuterJoin in it."""
+
+    global_id: GlobalId
+    cluster_id: ClusterId
+    imports: tuple[Import, ...]
+    relation: Relation
+    export: Export
+    # Where the dataflow starts: the output is exact from here on.
+    as_of: Timestamp

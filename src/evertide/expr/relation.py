@@ -1,0 +1,220 @@
+"""Relational expressions: multisets of rows, built from collections that appear by GlobalId.
+
+Every node gives a multiset in which a row's multiplicity may be negative in between (Negate) but
+not in what a whole query returns. Beside its rows a node gives errors, also with multiplicities:
+an operator passes on its inputs' errors unchanged and adds those of its own expressions, so that a
+retracted row takes its error with it.
+
+What executors need not know is lowered first (transform/): OuterJoin becomes Join, Distinct, Negate
+and Union; WHERE over a product becomes a Join with equivalences.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+from evertide.expr.functions.row import AggregateFunction
+from evertide.expr.scalar import Scalar
+from evertide.vocab.datum import Row
+from evertide.vocab.ids import GlobalId
+from evertide.vocab.sql_type import SqlType
+
+Types: TypeAlias = tuple[SqlType, ...]
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Rows known when the query is planned, with multiplicities; present at every time."""
+
+    rows: tuple[tuple[Row, int], ...]
+    types: Types
+
+
+@dataclass(frozen=True)
+class Get:
+    """A collection: a table, a materialized view, a source, or a system relation."""
+
+    global_id: GlobalId
+    types: Types
+
+
+@dataclass(frozen=True)
+class Project:
+    """Columns by position, in this order; one may appear twice."""
+
+    input: "Relation"
+    columns: tuple[int, ...]
+
+    @cached_property
+    def types(self) -> Types:
+        return tuple(self.input.types[i] for i in self.columns)
+
+
+@dataclass(frozen=True)
+class Map:
+    """The input's columns followed by these scalars; each sees the input's columns only."""
+
+    input: "Relation"
+    scalars: tuple[Scalar, ...]
+
+    @cached_property
+    def types(self) -> Types:
+        return self.input.types + tuple(s.type for s in self.scalars)
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Rows for which every predicate is true. Evaluated as one And, so errors follow its rule."""
+
+    input: "Relation"
+    predicates: tuple[Scalar, ...]
+
+    @property
+    def types(self) -> Types:
+        return self.input.types
+
+
+@dataclass(frozen=True)
+class Join:
+    """The inner join of n inputs; columns are those of the inputs one after another.
+
+    Each equivalence is a set of two or more columns (positions in the joined row, ascending) that
+    must be equal by SQL's equality, so NULLs drop out. No equivalences: the product.
+    """
+
+    inputs: tuple["Relation", ...]
+    equivalences: tuple[tuple[int, ...], ...] = ()
+
+    @cached_property
+    def types(self) -> Types:
+        return tuple(t for relation in self.inputs for t in relation.types)
+
+
+@dataclass(frozen=True)
+class OuterJoin:
+    """LEFT, RIGHT or FULL join. `on` are predicates over left's then right's columns."""
+
+    kind: str  # "left" | "right" | "full"
+    left: "Relation"
+    right: "Relation"
+    on: tuple[Scalar, ...]
+
+    @cached_property
+    def types(self) -> Types:
+        return self.left.types + self.right.types
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """One aggregate of a Reduce. FILTER has become a CASE inside the argument already."""
+
+    function: AggregateFunction
+    argument: Scalar | None  # None: count(*)
+    distinct: bool = False
+
+    @property
+    def type(self) -> SqlType:
+        return self.function.result
+
+
+@dataclass(frozen=True)
+class Reduce:
+    """GROUP BY: one row per group that has rows: the keys, then the aggregates.
+
+    Keys are grouped by SQL's equality, NULLs together; of equal but different keys the least
+    encoding is shown. No rows, no group: what a query without GROUP BY returns over nothing is
+    added by the planner (a Union with a default row).
+    """
+
+    input: "Relation"
+    keys: tuple[Scalar, ...]
+    aggregates: tuple[AggregateCall, ...]
+
+    @cached_property
+    def types(self) -> Types:
+        return tuple(k.type for k in self.keys) + tuple(a.type for a in self.aggregates)
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """Each row once if its multiplicity is positive. Equality as in Reduce."""
+
+    input: "Relation"
+
+    @property
+    def types(self) -> Types:
+        return self.input.types
+
+
+@dataclass(frozen=True)
+class OrderKey:
+    """One ORDER BY column. Ties in the end are broken by the whole encoded row."""
+
+    column: int
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True)
+class TopK:
+    """Per group of `group` columns, rows `offset` to `offset + limit` in the order given."""
+
+    input: "Relation"
+    group: tuple[int, ...]
+    order: tuple[OrderKey, ...]
+    limit: int | None
+    offset: int = 0
+
+    @property
+    def types(self) -> Types:
+        return self.input.types
+
+
+@dataclass(frozen=True)
+class Negate:
+    """Multiplicities times -1, those of errors too."""
+
+    input: "Relation"
+
+    @property
+    def types(self) -> Types:
+        return self.input.types
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Rows with positive multiplicity, with that multiplicity: what EXCEPT ALL leaves."""
+
+    input: "Relation"
+
+    @property
+    def types(self) -> Types:
+        return self.input.types
+
+
+@dataclass(frozen=True)
+class Union:
+    """The inputs' rows together, multiplicities added up: UNION ALL."""
+
+    inputs: tuple["Relation", ...]
+
+    @property
+    def types(self) -> Types:
+        return self.inputs[0].types
+
+
+Relation: TypeAlias = (
+    Constant | Get | Project | Map | Filter | Join | OuterJoin | Reduce | Distinct | TopK | Negate
+    | Threshold | Union
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Finishing:
+    """What is done to a query's rows last, outside any dataflow: order, cut, pick columns."""
+
+    order: tuple[OrderKey, ...] = ()
+    limit: int | None = None
+    offset: int = 0
+    # None: all columns as they are.
+    project: tuple[int, ...] | None = None

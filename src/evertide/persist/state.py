@@ -1,0 +1,311 @@
+"""A shard's state, and every way it may change, as plain functions.
+
+The state is one small record in consensus. Frontiers: contents are exact at as_of when
+since <= as_of < upper. A batch holds the updates with lower <= ts < upper that one append brought,
+or that compaction made of several; an append without updates leaves no batch, so batches need not
+touch one another.
+
+A transition takes the state and returns the next one, or a refusal: a value, because losing a race
+is normal and the caller must look at it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import msgspec
+
+from evertide.persist.faults import Corrupt
+from evertide.vocab.ids import GlobalId, ShardId
+from evertide.vocab.timestamp import EMPTY_FRONTIER, MIN_TS, Timestamp
+
+DEFAULT_SINCE_LAG: Final = 60_000
+_VERSION: Final = b"\x01"
+
+
+class InlinePart(msgspec.Struct, frozen=True, array_like=True, tag="i"):
+    """Updates that lie in the state itself."""
+
+    payload: bytes
+    rows: int
+
+    @property
+    def size_bytes(self) -> int:
+        """What it adds to the state."""
+        return len(self.payload)
+
+
+class BlobPart(msgspec.Struct, frozen=True, array_like=True, tag="b"):
+    """Updates in one Parquet file; the checksum is XXH3-64 of its bytes."""
+
+    key: str
+    rows: int
+    size_bytes: int
+    checksum: int
+
+
+Part: TypeAlias = InlinePart | BlobPart
+
+
+class Batch(msgspec.Struct, frozen=True, array_like=True):
+    """Updates with lower <= ts < upper, except that times below `since` were raised to it."""
+
+    lower: Timestamp
+    upper: Timestamp
+    since: Timestamp
+    parts: tuple[Part, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many updates."""
+        return sum(part.rows for part in self.parts)
+
+    @property
+    def size_bytes(self) -> int:
+        """Encoded size."""
+        return sum(part.size_bytes for part in self.parts)
+
+    @property
+    def inline_bytes(self) -> int:
+        """The share of it that lies in the state."""
+        return sum(part.size_bytes for part in self.parts if isinstance(part, InlinePart))
+
+
+class Hold(msgspec.Struct, frozen=True, array_like=True):
+    """Keeps since from passing `hold_ts`. Without an expiry it is critical: only its owner ends it."""
+
+    owner: str
+    hold_ts: Timestamp
+    expires_ms: int | None
+
+
+class ShardState(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
+    """All that is known about a shard."""
+
+    since: Timestamp
+    upper: Timestamp
+    # How far since trails upper when nobody holds it: milliseconds, or catalog timestamps.
+    since_lag: int
+    # Who may append. None: shards written under another shard's protection (tables, catalog).
+    writer: GlobalId | None = None
+    # Set while the upper is frozen there, until the writer's completing append.
+    pending: Timestamp | None = None
+    batches: tuple[Batch, ...] = ()
+    holds: tuple[Hold, ...] = ()
+    # A dropped table: readable, never appended to.
+    forgotten: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class UpperMismatch:
+    """The shard's upper is another than the append expected."""
+
+    actual: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class WriterMismatch:
+    """The shard belongs to another version of its collection."""
+
+    actual: GlobalId | None
+
+
+@dataclass(frozen=True, slots=True)
+class PendingWrite:
+    """The upper is frozen until the new writer has brought the contents over."""
+
+    at: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """The table was dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """There is no such shard."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlreadyExists:
+    """There is such a shard already."""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldBelowSince:
+    """History at the wished hold has been merged already."""
+
+    since: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class BatchesGone:
+    """Another compaction replaced these batches first."""
+
+
+Refusal: TypeAlias = (
+    UpperMismatch
+    | WriterMismatch
+    | PendingWrite
+    | Forgotten
+    | Missing
+    | AlreadyExists
+    | HoldBelowSince
+    | BatchesGone
+)
+Changed: TypeAlias = ShardState | Refusal
+Transition: TypeAlias = Callable[[ShardState | None], Changed]
+
+
+@dataclass(frozen=True, slots=True)
+class ShardChange:
+    """A transition of one shard, to be applied alone or with others in one store transaction."""
+
+    shard_id: ShardId
+    transition: Transition
+
+
+_decoder = msgspec.msgpack.Decoder(ShardState)
+_encoder = msgspec.msgpack.Encoder()
+
+
+def encode_state(state: ShardState) -> bytes:
+    """The stored form: one byte of version, then msgpack."""
+    return _VERSION + _encoder.encode(state)
+
+
+def decode_state(value: bytes) -> ShardState:
+    """Inverse of encode_state."""
+    if value[:1] != _VERSION:
+        raise Corrupt(f"shard state of unknown version {value[:1]!r}")
+    try:
+        return _decoder.decode(memoryview(value)[1:])
+    except msgspec.DecodeError as error:
+        raise Corrupt(f"shard state does not decode: {error}") from error
+
+
+def initial_state(
+    *,
+    since: Timestamp = MIN_TS,
+    writer: GlobalId | None = None,
+    since_lag: int = DEFAULT_SINCE_LAG,
+) -> ShardState:
+    """An empty shard: complete below `since`, where it has no contents."""
+    return ShardState(since=since, upper=since, since_lag=since_lag, writer=writer)
+
+
+def create(shard_id: ShardId, initial: ShardState) -> ShardChange:
+    """Make the shard; refused if it exists."""
+    return ShardChange(shard_id, lambda state: initial if state is None else AlreadyExists())
+
+
+def existing(transition: Callable[[ShardState], Changed]) -> Transition:
+    """A transition that only makes sense for a shard that exists."""
+    return lambda state: Missing() if state is None else transition(state)
+
+
+def append(
+    state: ShardState,
+    *,
+    lower: Timestamp,
+    upper: Timestamp,
+    writer: GlobalId | None,
+    parts: tuple[Part, ...] = (),
+    completes_pending: bool = False,
+) -> Changed:
+    """Bring updates with lower <= ts < upper; without parts, only advance the upper.
+
+    The writer is looked at before the upper: a version that lost its shard must learn that, not
+    chase an upper it may never reach.
+    """
+    assert lower < upper, "an append moves the upper forward"
+    if state.forgotten:
+        return Forgotten()
+    if state.writer != writer:
+        return WriterMismatch(state.writer)
+    if state.pending is not None and not (completes_pending and lower == state.pending):
+        return PendingWrite(state.pending)
+    if state.upper != lower:
+        return UpperMismatch(state.upper)
+    batches = state.batches
+    if parts:
+        batches = (*batches, Batch(lower, upper, MIN_TS, parts))
+    return msgspec.structs.replace(state, upper=upper, batches=batches, pending=None)
+
+
+def set_writer(
+    state: ShardState, *, writer: GlobalId, expected_upper: Timestamp, pending: bool
+) -> Changed:
+    """Give the shard to another version; `pending` freezes its upper until that one's append."""
+    if state.forgotten:
+        return Forgotten()
+    if state.upper != expected_upper:
+        return UpperMismatch(state.upper)
+    frozen_at = expected_upper if pending else None
+    return msgspec.structs.replace(state, writer=writer, pending=frozen_at)
+
+
+def set_hold(
+    state: ShardState, *, owner: str, hold_ts: Timestamp, expires_ms: int | None = None
+) -> Changed:
+    """Take, move or renew a hold; refused below since, where it would protect nothing."""
+    if hold_ts < state.since:
+        return HoldBelowSince(state.since)
+    others = [hold for hold in state.holds if hold.owner != owner]
+    holds = sorted([*others, Hold(owner, hold_ts, expires_ms)], key=lambda hold: hold.owner)
+    return msgspec.structs.replace(state, holds=tuple(holds))
+
+
+def release_hold(state: ShardState, *, owner: str) -> ShardState:
+    """End a hold, if there is one: a release may be repeated."""
+    kept = tuple(hold for hold in state.holds if hold.owner != owner)
+    return msgspec.structs.replace(state, holds=kept)
+
+
+def allowed_since(state: ShardState, now_ms: int) -> Timestamp:
+    """How far since may go: behind every live hold, and behind the upper by the shard's lag.
+
+    Always below the upper, so that some as_of stays readable. A sealed shard's upper says nothing
+    about time, so without a hold it stays where it is.
+    """
+    live = (h.hold_ts for h in state.holds if h.expires_ms is None or h.expires_ms > now_ms)
+    if state.upper == EMPTY_FRONTIER:
+        return state.since
+    behind_upper = Timestamp(state.upper - 1 - state.since_lag)
+    return max(state.since, min([behind_upper, *live]))
+
+
+def advance_since(state: ShardState, *, to: Timestamp) -> ShardState:
+    """Let history before `to` merge; never backwards, never to the upper, never past a hold."""
+    limit = min([Timestamp(state.upper - 1), *(hold.hold_ts for hold in state.holds)])
+    return msgspec.structs.replace(state, since=max(state.since, min(to, limit)))
+
+
+def drop_expired(state: ShardState, now_ms: int) -> ShardState:
+    """Forget the leases of processes that stopped renewing them."""
+    kept = tuple(h for h in state.holds if h.expires_ms is None or h.expires_ms > now_ms)
+    return state if len(kept) == len(state.holds) else msgspec.structs.replace(state, holds=kept)
+
+
+def compact(
+    state: ShardState, *, replaced: tuple[Batch, ...], replacement: tuple[Batch, ...]
+) -> Changed:
+    """Put batches with the same contents in the place of a run of batches."""
+    count = len(replaced)
+    for start in range(len(state.batches) - count + 1):
+        if state.batches[start : start + count] == replaced:
+            end = start + count
+            batches = state.batches[:start] + replacement + state.batches[end:]
+            return msgspec.structs.replace(state, batches=batches)
+    return BatchesGone()
+
+
+def forget(state: ShardState) -> ShardState:
+    """Refuse all further appends; contents stay for whoever may still read or restore them."""
+    return msgspec.structs.replace(state, forgotten=True, holds=())
+
+
+def restore(state: ShardState) -> ShardState:
+    """Take appends again, with the contents as they were."""
+    return msgspec.structs.replace(state, forgotten=False)

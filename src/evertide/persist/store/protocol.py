@@ -1,0 +1,173 @@
+"""What a store must offer: small values changed by compare-and-set, and large ones written once.
+
+A `Store` is a place (one SQLite file, one PostgreSQL database). It knows one epoch. The handles a
+process works with carry the epoch that it believes in, and every change checks it in the very store
+transaction that makes it, so that a process which outlived its generation can write nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+from evertide.vocab.ids import Epoch, ShardId
+from evertide.vocab.timestamp import Timeline, Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The newest value of a shard's state. `seqno` starts at 1 and grows by 1 with each change."""
+
+    seqno: int
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """The head still has the seqno that the caller knows, so its value was not read again."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompareAndSet:
+    """Set `value` if the head has this seqno; None: if there is no head."""
+
+    shard_id: ShardId
+    expected_seqno: int | None
+    value: bytes
+
+    @property
+    def next_seqno(self) -> int:
+        """The seqno the head has once this is done."""
+        return 1 if self.expected_seqno is None else self.expected_seqno + 1
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedWrite:
+    """An oracle's apply_write that rides along in a shard's store transaction."""
+
+    timeline: Timeline
+    write_ts: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class AllSet:
+    """Every set was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetMismatch:
+    """These shards' heads were not the expected ones. In the all-or-nothing form nothing changed."""
+
+    shard_ids: tuple[ShardId, ...]
+
+
+SetOutcome: TypeAlias = AllSet | SetMismatch
+
+
+@dataclass(frozen=True, slots=True)
+class OracleRow:
+    """A timeline's state: the largest applied write, and the largest timestamp handed out."""
+
+    read_ts: Timestamp
+    write_ts: Timestamp
+
+
+class Consensus(Protocol):
+    """Shard states. Changes raise Fenced under an old epoch, StoreUnreachable without an answer.
+
+    An outcome that a fault left unknown is found out by reading, inside the call; it is never
+    repeated blindly.
+    """
+
+    async def head(
+        self, shard_id: ShardId, known_seqno: int | None = None
+    ) -> Head | Unchanged | None:
+        """The newest state; None if the shard does not exist. Linearizable."""
+        ...
+
+    async def heads(
+        self, known_seqnos: Mapping[ShardId, int | None]
+    ) -> dict[ShardId, Head | Unchanged | None]:
+        """Several heads as of one moment, keyed by the shards asked for."""
+        ...
+
+    async def shard_ids(self) -> list[ShardId]:
+        """Every shard there is, in order."""
+        ...
+
+    async def compare_and_set_all(
+        self, sets: Sequence[CompareAndSet], *, applied: Sequence[AppliedWrite] = ()
+    ) -> SetOutcome:
+        """All of them in one store transaction together with the oracle writes, or nothing."""
+        ...
+
+    async def compare_and_set_each(self, sets: Sequence[CompareAndSet]) -> SetOutcome:
+        """Each for itself in one store transaction; a mismatch names those that were not done."""
+        ...
+
+
+class OracleRows(Protocol):
+    """Timelines' states. Every call checks the epoch together with what it reads or changes."""
+
+    async def read(self, timeline: Timeline) -> OracleRow:
+        """The state as of one moment within the call; zeros for a timeline never used."""
+        ...
+
+    async def allocate(self, timeline: Timeline, at_least: Timestamp, count: int = 1) -> Timestamp:
+        """Hand out `count` consecutive timestamps and return the first.
+
+        The first is max(write_ts + 1, at_least); write_ts becomes the last.
+        """
+        ...
+
+    async def apply(self, timeline: Timeline, write_ts: Timestamp) -> None:
+        """Raise read_ts, and write_ts with it, to at least `write_ts`."""
+        ...
+
+
+class Store(Protocol):
+    """One place that holds an environment's shard states and timelines."""
+
+    async def raise_epoch(self) -> Epoch:
+        """Open a generation: from now on handles of smaller epochs are fenced."""
+        ...
+
+    async def current_epoch(self) -> Epoch:
+        """The epoch that handles must carry; 0 before the first generation."""
+        ...
+
+    def consensus(self, epoch: Epoch) -> Consensus:
+        """Shard states, written under this epoch."""
+        ...
+
+    def oracle_rows(self, epoch: Epoch) -> OracleRows:
+        """Timelines, read and written under this epoch."""
+        ...
+
+    async def close(self) -> None:
+        """Finish what is queued and let go of the place."""
+        ...
+
+
+class Blob(Protocol):
+    """Large values, written once under keys that are never reused."""
+
+    async def put(self, key: str, value: bytes) -> None:
+        """Durable, and visible whole or not at all, once this returns."""
+        ...
+
+    async def get(self, key: str) -> bytes:
+        """Raises BlobMissing."""
+        ...
+
+    async def delete(self, key: str) -> None:
+        """Nothing happens if there is no such key."""
+        ...
+
+    async def keys(self, prefix: str = "") -> list[str]:
+        """Every key that starts so, in order."""
+        ...
+
+    def local_path(self, key: str) -> Path | None:
+        """The file that holds the value, for readers such as Spark; None where there is none."""
+        ...

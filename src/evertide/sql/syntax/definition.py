@@ -1,0 +1,220 @@
+"""Statements that change the catalog."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TypeAlias
+
+from evertide.sql.syntax.expression import UNPLACED, DataType, Expression, Name
+from evertide.sql.syntax.option import Option
+from evertide.sql.syntax.query import Query
+
+
+class ObjectKind(StrEnum):
+    """What DROP, ALTER and SHOW CREATE may name; the value is the SQL words."""
+
+    TABLE = "TABLE"
+    VIEW = "VIEW"
+    MATERIALIZED_VIEW = "MATERIALIZED VIEW"
+    INDEX = "INDEX"
+    SOURCE = "SOURCE"
+    SINK = "SINK"
+    CLUSTER = "CLUSTER"
+    CLUSTER_REPLICA = "CLUSTER REPLICA"
+    SCHEMA = "SCHEMA"
+    DATABASE = "DATABASE"
+    ROLE = "ROLE"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition:
+    """A table column. An explicit NULL constraint is the same as none."""
+
+    name: str
+    type_: DataType
+    not_null: bool = False
+    default: Expression | None = None
+    collation: Name | None = None
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTableStatement:
+    name: Name
+    columns: tuple[ColumnDefinition, ...]
+    if_not_exists: bool = False
+    temporary: bool = False
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateViewStatement:
+    name: Name
+    query: Query
+    columns: tuple[str, ...] = ()
+    or_replace: bool = False
+    if_not_exists: bool = False
+    temporary: bool = False
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateMaterializedViewStatement:
+    name: Name
+    query: Query
+    columns: tuple[str, ...] = ()
+    cluster: str | None = None  # None: the session's, written in before the text is stored
+    options: tuple[Option, ...] = ()
+    or_replace: bool = False
+    if_not_exists: bool = False
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateIndexStatement:
+    """A default index has `default` set and no keys: its keys are chosen for it."""
+
+    name: str | None  # None: made from the object's name and the keys
+    on: Name
+    keys: tuple[Expression, ...] = ()
+    cluster: str | None = None  # None: the session's
+    method: str | None = None
+    default: bool = False
+    if_not_exists: bool = False
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateClusterStatement:
+    name: str
+    options: tuple[Option, ...] = ()
+    if_not_exists: bool = False
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateClusterReplicaStatement:
+    cluster: str
+    name: str
+    options: tuple[Option, ...] = ()
+    if_not_exists: bool = False
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSchemaStatement:
+    name: Name
+    if_not_exists: bool = False
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateDatabaseStatement:
+    name: str
+    if_not_exists: bool = False
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CreateRoleStatement:
+    """Attributes are flags (SUPERUSER, NOLOGIN, ...) in upper case, in the order written."""
+
+    name: str
+    attributes: tuple[str, ...] = ()
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class DropStatement:
+    """Names of clusters, databases and roles have one part; of replicas two: cluster.replica."""
+
+    kind: ObjectKind
+    names: tuple[Name, ...]
+    if_exists: bool = False
+    cascade: bool = False
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RenameStatement:
+    """`ALTER kind name RENAME TO new_name`."""
+
+    kind: ObjectKind
+    name: Name
+    new_name: str
+    if_exists: bool = False
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class AlterOwnerStatement:
+    """`ALTER kind name OWNER TO role`."""
+
+    kind: ObjectKind
+    name: Name
+    role: str
+    if_exists: bool = False
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSetClusterStatement:
+    """`ALTER kind name SET CLUSTER cluster`."""
+
+    kind: ObjectKind
+    name: Name
+    cluster: str
+    if_exists: bool = False
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SwapStatement:
+    """`ALTER CLUSTER a SWAP WITH b`, also of schemas: both renames or none."""
+
+    kind: ObjectKind
+    name: Name
+    other: str
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class AlterClusterSetStatement:
+    """`ALTER CLUSTER c [SET] options [WITH (wait options)]`."""
+
+    name: str
+    options: tuple[Option, ...]
+    with_options: tuple[Option, ...] = ()
+    if_exists: bool = False
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class AlterClusterResetStatement:
+    """`ALTER CLUSTER c RESET (names)`; names as in Option."""
+
+    name: str
+    option_names: tuple[str, ...]
+    if_exists: bool = False
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+DefinitionStatement: TypeAlias = (
+    CreateTableStatement
+    | CreateViewStatement
+    | CreateMaterializedViewStatement
+    | CreateIndexStatement
+    | CreateClusterStatement
+    | CreateClusterReplicaStatement
+    | CreateSchemaStatement
+    | CreateDatabaseStatement
+    | CreateRoleStatement
+    | DropStatement
+    | RenameStatement
+    | AlterOwnerStatement
+    | AlterSetClusterStatement
+    | SwapStatement
+    | AlterClusterSetStatement
+    | AlterClusterResetStatement
+)

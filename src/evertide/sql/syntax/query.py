@@ -1,0 +1,201 @@
+"""Queries: SELECT, VALUES, set operations, and what may stand in FROM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from evertide.sql.syntax.expression import UNPLACED, Expression, FunctionCall, Name, Window
+
+
+@dataclass(frozen=True, slots=True)
+class OrderItem:
+    """`nulls_first` None means the default: last when ascending, first when descending."""
+
+    expression: Expression
+    descending: bool = False
+    nulls_first: bool | None = None
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SelectItem:
+    """One output of a SELECT or RETURNING; the expression may be a Star or RowStar."""
+
+    expression: Expression
+    alias: str | None = None
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class TableAlias:
+    name: str
+    columns: tuple[str, ...] = ()
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class TableRef:
+    """A named relation, or a CTE: only the planner can tell."""
+
+    name: Name
+    alias: TableAlias | None = None
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Subquery:
+    """A query in FROM."""
+
+    query: Query
+    alias: TableAlias | None = None
+    lateral: bool = False
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionTable:
+    """Functions in FROM, side by side; more than one only with ROWS FROM."""
+
+    calls: tuple[FunctionCall, ...]
+    alias: TableAlias | None = None
+    with_ordinality: bool = False
+    lateral: bool = False
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinOn:
+    condition: Expression
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinUsing:
+    columns: tuple[str, ...]
+    alias: str | None = None
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinNatural:
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+JoinConstraint: TypeAlias = JoinOn | JoinUsing | JoinNatural
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """`constraint` is None for CROSS and for CROSS alone. An alias means it stood in parentheses."""
+
+    kind: Literal["INNER", "LEFT", "RIGHT", "FULL", "CROSS"]
+    left: TableExpression
+    right: TableExpression
+    constraint: JoinConstraint | None
+    alias: TableAlias | None = None
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+TableExpression: TypeAlias = TableRef | Subquery | FunctionTable | Join
+
+
+@dataclass(frozen=True, slots=True)
+class NamedWindow:
+    name: str
+    window: Window
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """One SELECT core. `TABLE t` arrives as `SELECT * FROM t`. Items may be empty, as in psql."""
+
+    items: tuple[SelectItem, ...]
+    from_: tuple[TableExpression, ...] = ()
+    where: Expression | None = None
+    group_by: tuple[Expression, ...] = ()
+    having: Expression | None = None
+    windows: tuple[NamedWindow, ...] = ()
+    distinct: bool = False
+    distinct_on: tuple[Expression, ...] = ()  # not empty implies distinct
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Rows of expressions; the parser checks that all have one width."""
+
+    rows: tuple[tuple[Expression, ...], ...]
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+LiteralKind: TypeAlias = Literal["n", "s", "t", "f", "0"]
+
+
+@dataclass(frozen=True, slots=True)
+class LiteralValues:
+    """A long VALUES list of plain constants, without a node per cell.
+
+    The parser makes it instead of Values when there are at least `BULK_ROWS` rows and every cell
+    is a constant: a statement of ten megabytes then costs one string per cell. Row by row, `kinds`
+    has one letter per cell: n number (a sign included), s string, t true, f false, 0 null; `texts`
+    has the text of numbers and strings and "" for the rest. Column j is `texts[j::width]`.
+    """
+
+    width: int
+    kinds: str
+    texts: tuple[str, ...]
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+    def rows(self) -> Iterator[tuple[tuple[str, str], ...]]:
+        """Each row as (kind, text) pairs, for callers that do not work by column."""
+        cells = zip(self.kinds, self.texts, strict=True)
+        return zip(*[cells] * self.width, strict=True)
+
+
+@dataclass(frozen=True, slots=True)
+class SetOperation:
+    """Two or more inputs combined from the left; `all_` keeps duplicates.
+
+    A chain of one operator is one node, because generated SQL has UNION ALLs of thousands.
+    """
+
+    operator: Literal["UNION", "INTERSECT", "EXCEPT"]
+    all_: bool
+    inputs: tuple[QueryBody, ...]
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class CommonTable:
+    """One name of a WITH list."""
+
+    name: str
+    columns: tuple[str, ...]
+    query: Query
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class With:
+    tables: tuple[CommonTable, ...]
+    recursive: bool = False
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A body with what applies to its result. FETCH FIRST arrives as `limit`."""
+
+    body: QueryBody
+    with_: With | None = None
+    order_by: tuple[OrderItem, ...] = ()
+    limit: Expression | None = None  # None: LIMIT ALL
+    offset: Expression | None = None
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+# A Query as a body stood in parentheses and has clauses of its own that must apply first.
+QueryBody: TypeAlias = Select | Values | LiteralValues | SetOperation | Query

@@ -1,0 +1,176 @@
+"""SQL types as values, with the PostgreSQL OIDs that clients know them by."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """The name of a scalar type as PostgreSQL's pg_type spells it."""
+
+    BOOL = "bool"
+    INT2 = "int2"
+    INT4 = "int4"
+    INT8 = "int8"
+    FLOAT4 = "float4"
+    FLOAT8 = "float8"
+    NUMERIC = "numeric"
+    TEXT = "text"
+    VARCHAR = "varchar"
+    BPCHAR = "bpchar"
+    NAME = "name"
+    CHAR = "char"
+    BYTEA = "bytea"
+    DATE = "date"
+    TIME = "time"
+    TIMESTAMP = "timestamp"
+    TIMESTAMPTZ = "timestamptz"
+    INTERVAL = "interval"
+    UUID = "uuid"
+    JSONB = "jsonb"
+    OID = "oid"
+    REGCLASS = "regclass"
+    REGPROC = "regproc"
+    REGTYPE = "regtype"
+    UINT2 = "uint2"
+    UINT4 = "uint4"
+    UINT8 = "uint8"
+    MZ_TIMESTAMP = "mz_timestamp"
+    ARRAY = "array"
+    LIST = "list"
+    MAP = "map"
+    RECORD = "record"
+    # A string literal or parameter whose type is not settled yet; never stored.
+    UNKNOWN = "unknown"
+
+
+_OIDS: dict[Kind, tuple[int, int]] = {
+    # kind: (oid, oid of the array of it)
+    Kind.BOOL: (16, 1000),
+    Kind.BYTEA: (17, 1001),
+    Kind.CHAR: (18, 1002),
+    Kind.NAME: (19, 1003),
+    Kind.INT8: (20, 1016),
+    Kind.INT2: (21, 1005),
+    Kind.INT4: (23, 1007),
+    Kind.REGPROC: (24, 1008),
+    Kind.TEXT: (25, 1009),
+    Kind.OID: (26, 1028),
+    Kind.FLOAT4: (700, 1021),
+    Kind.FLOAT8: (701, 1022),
+    Kind.UNKNOWN: (705, 0),
+    Kind.BPCHAR: (1042, 1014),
+    Kind.VARCHAR: (1043, 1015),
+    Kind.DATE: (1082, 1182),
+    Kind.TIME: (1083, 1183),
+    Kind.TIMESTAMP: (1114, 1115),
+    Kind.TIMESTAMPTZ: (1184, 1185),
+    Kind.INTERVAL: (1186, 1187),
+    Kind.NUMERIC: (1700, 1231),
+    Kind.REGCLASS: (2205, 2210),
+    Kind.REGTYPE: (2206, 2211),
+    Kind.RECORD: (2249, 2287),
+    Kind.UUID: (2950, 2951),
+    Kind.JSONB: (3802, 3807),
+    # The peer's own types keep the numbers its clients know.
+    Kind.LIST: (16384, 0),
+    Kind.MAP: (16385, 0),
+    Kind.UINT2: (16460, 16461),
+    Kind.UINT4: (16462, 16463),
+    Kind.UINT8: (16464, 16465),
+    Kind.MZ_TIMESTAMP: (16552, 16553),
+}
+
+_LENGTHS: dict[Kind, int] = {
+    Kind.BOOL: 1, Kind.CHAR: 1, Kind.NAME: 64, Kind.INT2: 2, Kind.INT4: 4, Kind.INT8: 8,
+    Kind.FLOAT4: 4, Kind.FLOAT8: 8, Kind.DATE: 4, Kind.TIME: 8, Kind.TIMESTAMP: 8,
+    Kind.TIMESTAMPTZ: 8, Kind.INTERVAL: 16, Kind.UUID: 16, Kind.OID: 4, Kind.REGCLASS: 4,
+    Kind.REGPROC: 4, Kind.REGTYPE: 4, Kind.UINT2: 2, Kind.UINT4: 4, Kind.UINT8: 8,
+    Kind.MZ_TIMESTAMP: 8,
+}  # fmt: skip
+
+_SQL_NAMES: dict[Kind, str] = {
+    Kind.BOOL: "boolean", Kind.INT2: "smallint", Kind.INT4: "integer", Kind.INT8: "bigint",
+    Kind.FLOAT4: "real", Kind.FLOAT8: "double precision", Kind.VARCHAR: "character varying",
+    Kind.BPCHAR: "character", Kind.TIME: "time without time zone",
+    Kind.TIMESTAMP: "timestamp without time zone",
+    Kind.TIMESTAMPTZ: "timestamp with time zone", Kind.CHAR: '"char"',
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SqlType:
+    """One type of a column or an expression.
+
+    `precision` and `scale` are those of numeric(p, s); `length` that of varchar(n) and char(n).
+    None means unconstrained. `element` is set for arrays, lists and maps only.
+    """
+
+    kind: Kind
+    precision: int | None = None
+    scale: int | None = None
+    length: int | None = None
+    element: "SqlType | None" = None
+
+    @property
+    def oid(self) -> int:
+        """The number clients know this type by."""
+        if self.kind is Kind.ARRAY:
+            assert self.element is not None, "an array has an element type"
+            return _OIDS[self.element.kind][1]
+        return _OIDS[self.kind][0]
+
+    @property
+    def type_length(self) -> int:
+        """pg_type.typlen: bytes of the binary format, or -1 where it varies."""
+        return _LENGTHS.get(self.kind, -1)
+
+    @property
+    def type_modifier(self) -> int:
+        """pg_attribute.atttypmod: precision and scale, or length, packed as PostgreSQL does."""
+        if self.kind is Kind.NUMERIC and self.precision is not None:
+            return ((self.precision << 16) | (self.scale or 0)) + 4
+        return -1 if self.length is None else self.length + 4
+
+    def __str__(self) -> str:
+        """The type as SQL spells it, for errors and SHOW.
+
+        >>> str(SqlType(Kind.NUMERIC, precision=10, scale=2)), str(INT8)
+        ('numeric(10,2)', 'bigint')
+        """
+        if self.kind is Kind.ARRAY:
+            return f"{self.element}[]"
+        if self.kind is Kind.LIST:
+            return f"{self.element} list"
+        if self.kind is Kind.MAP:
+            return f"map[text=>{self.element}]"
+        name = _SQL_NAMES.get(self.kind, self.kind.value)
+        if self.precision is not None:
+            return f"{name}({self.precision},{self.scale or 0})"
+        return name if self.length is None else f"{name}({self.length})"
+
+
+BOOL = SqlType(Kind.BOOL)
+INT2 = SqlType(Kind.INT2)
+INT4 = SqlType(Kind.INT4)
+INT8 = SqlType(Kind.INT8)
+FLOAT4 = SqlType(Kind.FLOAT4)
+FLOAT8 = SqlType(Kind.FLOAT8)
+NUMERIC = SqlType(Kind.NUMERIC)
+TEXT = SqlType(Kind.TEXT)
+BYTEA = SqlType(Kind.BYTEA)
+DATE = SqlType(Kind.DATE)
+TIME = SqlType(Kind.TIME)
+TIMESTAMP = SqlType(Kind.TIMESTAMP)
+TIMESTAMPTZ = SqlType(Kind.TIMESTAMPTZ)
+INTERVAL = SqlType(Kind.INTERVAL)
+UUID = SqlType(Kind.UUID)
+JSONB = SqlType(Kind.JSONB)
+OID = SqlType(Kind.OID)
+NAME = SqlType(Kind.NAME)
+MZ_TIMESTAMP = SqlType(Kind.MZ_TIMESTAMP)
+UNKNOWN = SqlType(Kind.UNKNOWN)
+
+
+def array_of(element: SqlType) -> SqlType:
+    """The array type with these elements."""
+    return SqlType(Kind.ARRAY, element=element)

@@ -1,0 +1,45 @@
+"""What every test may use, and the order tests run in. A room's own fixtures live in its folder."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.postgres import running_postgres
+
+TESTS = Path(__file__).parent
+
+# A folder of costly tests marks all of its files.
+FOLDER_MARKERS = {"spark": "spark", "wire": "wire"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--rewrite-golden", action="store_true", help="rewrite golden files")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Cheapest first: a broken unit is reported before Spark has even started."""
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0]
+        if folder in FOLDER_MARKERS:
+            item.add_marker(FOLDER_MARKERS[folder])
+    items.sort(key=_cost)
+
+
+def _cost(item: pytest.Item) -> int:
+    if item.get_closest_marker("spark"):
+        return 2
+    return 1 if item.get_closest_marker("wire") else 0
+
+
+@pytest.fixture(scope="session")
+def rewrite_golden(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("--rewrite-golden"))
+
+
+@pytest.fixture(scope="session")
+def postgres_dsn() -> Iterator[str]:
+    """One PostgreSQL 16 per run; a test that needs a clean one creates its own database."""
+    with running_postgres() as dsn:
+        yield dsn

@@ -1,0 +1,93 @@
+"""A real PostgreSQL 16 for tests, from the binaries of the `pgserver` wheel.
+
+The wheel's own Python side is not used: as root it adds a system user and widens the
+permissions of every directory above its own. Here a root user lends the server to `nobody`.
+"""
+
+import importlib.util
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+# Tests assert what is stored, not that it survives a power cut; CDC tests need logical WAL.
+SETTINGS = {"listen_addresses": "", "fsync": "off", "wal_level": "logical"}
+
+
+def _wheel_install() -> Path:
+    spec = importlib.util.find_spec("pgserver")
+    assert spec is not None, "pgserver is a dev dependency"
+    assert spec.origin is not None
+    return Path(spec.origin).parent / "pginstall"
+
+
+INSTALL = _wheel_install()
+PSQL = INSTALL / "bin" / "psql"
+PGBENCH = INSTALL / "bin" / "pgbench"
+
+
+def _server_user() -> str | None:
+    """PostgreSQL refuses to run as root; None means to stay who we are."""
+    return "nobody" if os.geteuid() == 0 else None
+
+
+def _reachable_by_others(path: Path) -> bool:
+    return all(directory.stat().st_mode & 0o001 for directory in [path, *path.parents])
+
+
+def _install_for(user: str | None, directory: Path) -> Path:
+    """The wheel's files, copied if the server's user could not reach them where they are.
+
+    The copy keeps the layout of site-packages: programs look for libpq three folders up.
+    """
+    if user is None or _reachable_by_others(INSTALL / "bin"):
+        return INSTALL
+    site_packages = INSTALL.parents[1]
+    for part in ("pgserver", "pgserver.libs"):
+        shutil.copytree(site_packages / part, directory / "site" / part, symlinks=True)
+    return directory / "site" / "pgserver" / "pginstall"
+
+
+def _private_directory(user: str | None) -> Path:
+    """Short, because the path of a Unix socket may not exceed some hundred bytes."""
+    directory = Path(tempfile.mkdtemp(prefix="evertide-pg-"))
+    if user is not None:
+        os.chown(directory, pwd.getpwnam(user).pw_uid, -1)
+    return directory
+
+
+@contextmanager
+def running_postgres() -> Iterator[str]:
+    """A new, empty server as long as the block lasts; gives its connection string."""
+    user = _server_user()
+    directory = _private_directory(user)
+    try:
+        install = _install_for(user, directory)
+        with _started(install / "bin", directory, user):
+            yield f"postgresql://postgres@/postgres?host={directory}"
+    finally:
+        shutil.rmtree(directory)
+
+
+@contextmanager
+def _started(bin_dir: Path, directory: Path, user: str | None) -> Iterator[None]:
+    def run(program: str, *arguments: str) -> None:
+        command = [str(bin_dir / program), "-D", str(directory / "data"), *arguments]
+        # A file and not a pipe: the server would hold the pipe open after pg_ctl has ended.
+        path = directory / "commands.log"
+        with open(path, "ab") as log:
+            ended = subprocess.run(command, user=user, cwd=directory, stdout=log, stderr=log)
+        assert ended.returncode == 0, path.read_text()
+
+    settings = [f"-c {name}='{value}'" for name, value in SETTINGS.items()]
+    options = " ".join([*settings, f"-k {directory}"])
+    run("initdb", "--auth=trust", "--encoding=utf8", "--username=postgres", "--no-sync")
+    run("pg_ctl", "start", "-w", "-l", str(directory / "server.log"), "-o", options)
+    try:
+        yield
+    finally:
+        run("pg_ctl", "stop", "-w", "-m", "immediate")
