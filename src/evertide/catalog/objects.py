@@ -357,7 +357,7 @@ class SystemConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     value: str
 
 
-AuditDetail: TypeAlias = str | int | bool | None
+AuditDetail: TypeAlias = str | int | bool | dict[str, str] | None
 
 
 class AuditEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -408,3 +408,16 @@ class CatalogUpdate(msgspec.Struct, frozen=True):
 
     object: CatalogObject
     diff: int
+
+
+ObjectKey: TypeAlias = tuple[str | int, ...]
+
+
+def object_key(catalog_object: CatalogObject) -> ObjectKey:
+    """What identifies the object among all: its kind and its key fields.
+
+    >>> object_key(Setting(name="environment_id", value="e"))
+    ('setting', 'environment_id')
+    """
+    fields = (getattr(catalog_object, field) for field in catalog_object.KEY)
+    return (catalog_object.KIND.value, *fields)

@@ -1,0 +1,1 @@
+"""Relations that the system defines, as data: their shapes, and rows as functions of a snapshot."""

@@ -1,0 +1,321 @@
+"""pg_catalog: a snapshot to the rows that PostgreSQL's clients look for."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Final
+
+from evertide.catalog.builtin.postgres import constant_rows, pg_template
+from evertide.catalog.builtin.relation import Builtin, Projection, Viewpoint
+from evertide.catalog.builtin.text import query_text
+from evertide.catalog.builtin.types import pg_types, type_storages
+from evertide.catalog.objects import Index, IndexKey, Item, ItemKind
+from evertide.vocab.datum import Datum, Row
+from evertide.vocab.ids import RoleId
+from evertide.vocab.relation_desc import RelationDesc
+from evertide.vocab.sql_type import Kind
+
+SYSTEM_ROLE_OID: Final = 10
+_HEAP: Final = 2
+_BTREE: Final = 403
+_UTF8: Final = 6
+_DEFAULT_TABLESPACE: Final = 1663
+
+_RELKINDS: Final = {
+    ItemKind.TABLE: "r",
+    ItemKind.VIEW: "v",
+    ItemKind.MATERIALIZED_VIEW: "m",
+    ItemKind.INDEX: "i",
+}
+_ACCESS_METHODS: Final = {"r": _HEAP, "v": 0, "m": _HEAP, "i": _BTREE}
+
+
+def namespaces(at: Viewpoint) -> Iterable[Row]:
+    template = pg_template("pg_namespace")
+    for schema_id in sorted(at.visible_schemas()):
+        schema = at.snapshot.schemas[schema_id]
+        owner = role_oid(at, schema.owner)
+        yield template.row(oid=schema.oid, nspname=schema.name, nspowner=owner)
+
+
+def classes(at: Viewpoint) -> Iterable[Row]:
+    namespace_oids = system_namespaces(at)
+    for b in at.builtins:
+        yield _class_row(
+            oid=b.oid,
+            relname=b.name,
+            relnamespace=namespace_oids[b.schema],
+            relowner=SYSTEM_ROLE_OID,
+            relkind="v" if b.is_view else "r",
+            relnatts=b.desc.arity,
+        )
+    for i in at.visible_items():
+        yield _class_row(
+            oid=i.oid,
+            relname=i.name,
+            relnamespace=at.snapshot.schemas[i.schema_id].oid,
+            relowner=role_oid(at, i.owner),
+            relkind=_RELKINDS[i.kind],
+            relnatts=i.desc.arity,
+            relhasindex=bool(at.snapshot.indexes_on(i.item_id)),
+        )
+
+
+def _class_row(*, relkind: str, **values: Datum) -> Row:
+    return pg_template("pg_class").row(
+        relkind=relkind,
+        relam=_ACCESS_METHODS[relkind],
+        reltuples=-1.0,
+        relpersistence="p",
+        relhasrules=relkind == "v",
+        relispopulated=True,
+        relreplident="d" if relkind == "r" else "n",
+        **values,
+    )
+
+
+def attributes(at: Viewpoint) -> Iterable[Row]:
+    for builtin in at.builtins:
+        yield from _builtin_attributes(builtin)
+    for item in at.visible_items():
+        defaults = [column.default is not None for column in item.columns]
+        yield from _attribute_rows(item.oid, item.desc, defaults)
+
+
+@cache
+def _builtin_attributes(builtin: Builtin) -> tuple[Row, ...]:
+    """Kept, because there are thousands and they never change."""
+    return tuple(_attribute_rows(builtin.oid, builtin.desc, [False] * builtin.desc.arity))
+
+
+def _attribute_rows(oid: int, desc: RelationDesc, has_defaults: Iterable[bool]) -> Iterator[Row]:
+    template = pg_template("pg_attribute")
+    described = zip(desc.columns, has_defaults, strict=True)
+    for number, (column, has_default) in enumerate(described, 1):
+        storage = type_storages()[column.type.oid]
+        yield template.row(
+            attrelid=oid,
+            attname=column.name,
+            atttypid=column.type.oid,
+            attlen=column.type.type_length,
+            attnum=number,
+            attcacheoff=-1,
+            atttypmod=column.type.type_modifier,
+            attndims=1 if column.type.kind is Kind.ARRAY else 0,
+            attbyval=storage.by_value,
+            attalign=storage.align,
+            attstorage=storage.storage,
+            attnotnull=not column.nullable,
+            atthasdef=has_default,
+            attislocal=True,
+            attstattarget=-1,
+            attcollation=storage.collation,
+        )
+
+
+def attribute_defaults(at: Viewpoint) -> Iterable[Row]:
+    template = pg_template("pg_attrdef")
+    for item in at.visible_items():
+        for number, column in enumerate(item.columns, 1):
+            if column.default is not None:
+                oid = _derived_oid(item.oid, number)
+                yield template.row(oid=oid, adrelid=item.oid, adnum=number, adbin=column.default)
+
+
+def _derived_oid(oid: int, number: int) -> int:
+    """An oid for a part of an object; in the half of the numbers that no object has."""
+    return 2**31 + (oid * 1_600 + number) % 2**31
+
+
+def indexes(at: Viewpoint) -> Iterable[Row]:
+    template = pg_template("pg_index")
+    relation_oids, storages = _relation_oids(at), type_storages()
+    for item, index in _visible_indexes(at):
+        count = len(index.keys)
+        yield template.row(
+            indexrelid=item.oid,
+            indrelid=relation_oids[index.on_id],
+            indnatts=count,
+            indnkeyatts=count,
+            indimmediate=True,
+            indisvalid=True,
+            indisready=True,
+            indislive=True,
+            indkey=tuple(0 if key.position is None else key.position + 1 for key in index.keys),
+            indcollation=tuple(storages[c.type.oid].collation for c in item.desc.columns),
+            indclass=(0,) * count,
+            indoption=(0,) * count,
+            indexprs=_expressions(index.keys),
+        )
+
+
+def _expressions(keys: tuple[IndexKey, ...]) -> str | None:
+    texts = [key.expression for key in keys if key.expression is not None]
+    return ", ".join(texts) or None
+
+
+def databases(at: Viewpoint) -> Iterable[Row]:
+    template = pg_template("pg_database")
+    for database in at.snapshot.databases.values():
+        yield template.row(
+            oid=database.oid,
+            datname=database.name,
+            datdba=role_oid(at, database.owner),
+            encoding=_UTF8,
+            datlocprovider="c",
+            datallowconn=True,
+            datconnlimit=-1,
+            dattablespace=_DEFAULT_TABLESPACE,
+            datcollate="C",
+            datctype="C",
+        )
+
+
+def roles(at: Viewpoint) -> Iterable[Row]:
+    return _roles(at, "pg_roles", rolpassword="********")
+
+
+def authids(at: Viewpoint) -> Iterable[Row]:
+    return _roles(at, "pg_authid")
+
+
+def _roles(at: Viewpoint, relation: str, **values: Datum) -> Iterator[Row]:
+    template = pg_template(relation)
+    for role in at.snapshot.roles.values():
+        yield template.row(
+            oid=role.oid,
+            rolname=role.name,
+            rolsuper=role.superuser,
+            rolinherit=True,
+            rolcreaterole=role.superuser,
+            rolcreatedb=role.superuser,
+            rolcanlogin=True,
+            rolreplication=False,
+            rolbypassrls=role.superuser,
+            rolconnlimit=-1,
+            **values,
+        )
+
+
+def users(at: Viewpoint) -> Iterable[Row]:
+    return _users(at, "pg_user", passwd="********")
+
+
+def shadow(at: Viewpoint) -> Iterable[Row]:
+    return _users(at, "pg_shadow")
+
+
+def _users(at: Viewpoint, relation: str, **values: Datum) -> Iterator[Row]:
+    template = pg_template(relation)
+    for role in at.snapshot.roles.values():
+        yield template.row(
+            usename=role.name,
+            usesysid=role.oid,
+            usecreatedb=role.superuser,
+            usesuper=role.superuser,
+            userepl=False,
+            usebypassrls=role.superuser,
+            **values,
+        )
+
+
+def tables(at: Viewpoint) -> Iterable[Row]:
+    for b in at.builtins:
+        if not b.is_view:
+            yield _table_row(b.schema, b.name, "mz_system", has_indexes=False)
+    for i in _visible(at, ItemKind.TABLE):
+        schema, owner = at.snapshot.schemas[i.schema_id], at.snapshot.roles[i.owner]
+        has_indexes = bool(at.snapshot.indexes_on(i.item_id))
+        yield _table_row(schema.name, i.name, owner.name, has_indexes=has_indexes)
+
+
+def _table_row(schema: str, name: str, owner: str, *, has_indexes: bool) -> Row:
+    return pg_template("pg_tables").row(
+        schemaname=schema,
+        tablename=name,
+        tableowner=owner,
+        hasindexes=has_indexes,
+        hasrules=False,
+        hastriggers=False,
+        rowsecurity=False,
+    )
+
+
+def views(at: Viewpoint) -> Iterable[Row]:
+    for b in at.builtins:
+        if b.is_view:
+            yield b.schema, b.name, "mz_system", None
+    for i in _visible(at, ItemKind.VIEW):
+        schema, owner = at.snapshot.schemas[i.schema_id], at.snapshot.roles[i.owner]
+        yield schema.name, i.name, owner.name, query_text(i.create_sql)
+
+
+def materialized_views(at: Viewpoint) -> Iterable[Row]:
+    for i in _visible(at, ItemKind.MATERIALIZED_VIEW):
+        schema, owner = at.snapshot.schemas[i.schema_id], at.snapshot.roles[i.owner]
+        has_indexes = bool(at.snapshot.indexes_on(i.item_id))
+        definition = query_text(i.create_sql)
+        yield schema.name, i.name, owner.name, None, has_indexes, True, definition
+
+
+def index_definitions(at: Viewpoint) -> Iterable[Row]:
+    names = {b.item_id: b.name for b in at.builtins}
+    names.update((i.item_id, i.name) for i in at.snapshot.items.values())
+    for item, index in _visible_indexes(at):
+        schema = at.snapshot.schemas[item.schema_id]
+        yield schema.name, names[index.on_id], item.name, None, item.create_sql
+
+
+def system_namespaces(at: Viewpoint) -> Mapping[str, int]:
+    """Oids of the system schemas by name."""
+    return {s.name: s.oid for s in at.snapshot.schemas.values() if s.database_id is None}
+
+
+def role_oid(at: Viewpoint, role_id: RoleId) -> int:
+    return at.snapshot.roles[role_id].oid
+
+
+def _relation_oids(at: Viewpoint) -> dict[str, int]:
+    return {
+        **{b.item_id: b.oid for b in at.builtins},
+        **{i.item_id: i.oid for i in at.snapshot.items.values()},
+    }
+
+
+def _visible(at: Viewpoint, kind: ItemKind) -> Iterator[Item]:
+    return (item for item in at.visible_items() if item.kind is kind)
+
+
+def _visible_indexes(at: Viewpoint) -> Iterator[tuple[Item, Index]]:
+    for item in at.visible_items():
+        if isinstance(item.definition, Index):
+            yield item, item.definition
+
+
+def _constant(relation: str) -> Projection:
+    return lambda _viewpoint: constant_rows(relation)
+
+
+PROJECTIONS: Final[Mapping[str, Projection]] = {
+    "pg_am": _constant("pg_am"),
+    "pg_attrdef": attribute_defaults,
+    "pg_attribute": attributes,
+    "pg_authid": authids,
+    "pg_class": classes,
+    "pg_collation": _constant("pg_collation"),
+    "pg_database": databases,
+    "pg_index": indexes,
+    "pg_indexes": index_definitions,
+    "pg_language": _constant("pg_language"),
+    "pg_matviews": materialized_views,
+    "pg_namespace": namespaces,
+    "pg_proc": _constant("pg_proc"),
+    "pg_roles": roles,
+    "pg_shadow": shadow,
+    "pg_tables": tables,
+    "pg_tablespace": _constant("pg_tablespace"),
+    "pg_type": pg_types,
+    "pg_user": users,
+    "pg_views": views,
+}
+# Rows that only the process which serves the session knows.
+DYNAMIC: Final = frozenset({"pg_settings"})

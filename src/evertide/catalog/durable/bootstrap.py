@@ -1,0 +1,86 @@
+"""What an environment holds when it is new."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from evertide.catalog.draft import Allocator, Draft
+from evertide.catalog.durable.codec import CATALOG_VERSION, VERSION_CONFIG
+from evertide.catalog.objects import (
+    CatalogObject,
+    CatalogUpdate,
+    Config,
+    IdAllocator,
+    Role,
+    Schema,
+    Setting,
+    VirtualCluster,
+)
+from evertide.catalog.ops import CreateClusterOp, CreateDatabaseOp, CreateRoleOp
+from evertide.catalog.snapshot import Snapshot
+from evertide.catalog.transact import apply_op
+from evertide.vocab.ids import EnvironmentId, RoleId, SchemaId
+
+DEFAULT_CLUSTER: Final = "default"
+DEFAULT_DATABASE: Final = "materialize"
+DEFAULT_ROLE: Final = "materialize"
+ENVIRONMENT_ID_SETTING: Final = "environment_id"
+
+SYSTEM_ROLE_ID: Final = RoleId("s1")
+DEFAULT_ROLE_ID: Final = RoleId("u1")
+
+# Oids below belong to PostgreSQL, to the peer's types and to system relations.
+FIRST_USER_OID: Final = 20_000
+
+_SYSTEM_ROLES: Final = (
+    Role(role_id=SYSTEM_ROLE_ID, oid=10, name="mz_system", superuser=True),
+    Role(role_id=RoleId("s2"), oid=16_663, name="mz_support"),
+)
+_SYSTEM_SCHEMAS: Final = (
+    ("s1", 16_664, "mz_catalog"),
+    ("s2", 11, "pg_catalog"),
+    ("s3", 16_665, "mz_internal"),
+    ("s4", 16_666, "information_schema"),
+    ("s5", 16_667, "mz_introspection"),
+)
+
+
+def bootstrap_updates(environment_id: EnvironmentId, now_ms: int) -> tuple[CatalogUpdate, ...]:
+    """The first transaction of an environment.
+
+    Users' own first objects are made by ops like any later ones, so they have ids, and audit
+    events, as if somebody had created them.
+    """
+    draft = Draft(Snapshot(), now_ms=now_ms, user=None)
+    for found in _system_objects(environment_id):
+        draft.create(found)
+    for op in (
+        CreateRoleOp(name=DEFAULT_ROLE, superuser=True),
+        CreateDatabaseOp(name=DEFAULT_DATABASE, owner=DEFAULT_ROLE_ID),
+        CreateClusterOp(name=DEFAULT_CLUSTER, owner=DEFAULT_ROLE_ID, variant=VirtualCluster()),
+    ):
+        apply_op(draft, op)
+    return draft.updates()
+
+
+def _system_objects(environment_id: EnvironmentId) -> Sequence[CatalogObject]:
+    schemas = (
+        Schema(
+            schema_id=SchemaId(schema_id),
+            oid=oid,
+            database_id=None,
+            name=name,
+            owner=SYSTEM_ROLE_ID,
+        )
+        for schema_id, oid, name in _SYSTEM_SCHEMAS
+    )
+    counters = (
+        IdAllocator(name=name, next_number=FIRST_USER_OID if name is Allocator.OID else 1)
+        for name in Allocator
+    )
+    return (
+        Config(name=VERSION_CONFIG, value=CATALOG_VERSION),
+        Setting(name=ENVIRONMENT_ID_SETTING, value=environment_id),
+        *_SYSTEM_ROLES,
+        *schemas,
+        *counters,
+    )
