@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from evertide.sql.syntax.definition import (
     CreateIndexStatement,
@@ -18,9 +18,6 @@ from evertide.sql.syntax.definition import (
 from evertide.sql.syntax.expression import UNPLACED, DataType, Expression, Name
 from evertide.sql.syntax.option import Option
 from evertide.sql.syntax.query import OrderItem, Query, SelectItem, TableExpression
-
-if TYPE_CHECKING:
-    from evertide.sql.syntax.statement import Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +194,9 @@ class ShowVariableStatement:
     at: int = field(default=UNPLACED, compare=False, kw_only=True)
 
 
+ShowStatement: TypeAlias = ShowObjectsStatement | ShowCreateStatement | ShowVariableStatement
+
+
 @dataclass(frozen=True, slots=True)
 class SetVariableStatement:
     """Values are plain texts: words, strings and numbers mean the same to a variable."""
@@ -268,7 +268,7 @@ ExplainTarget: TypeAlias = (
     | CreateIndexStatement
     | ExplainObject
 )
-ExplainFormat: TypeAlias = Literal["TEXT", "JSON"]
+ExplainFormat: TypeAlias = Literal["TEXT", "VERBOSE TEXT", "JSON"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,10 +311,15 @@ class CloseStatement:
     at: int = field(default=UNPLACED, compare=False, kw_only=True)
 
 
+Preparable: TypeAlias = (
+    SelectStatement | InsertStatement | UpdateStatement | DeleteStatement | SubscribeStatement
+)
+
+
 @dataclass(frozen=True, slots=True)
 class PrepareStatement:
     name: str
-    statement: Statement
+    statement: Preparable
     parameter_types: tuple[DataType, ...] = ()
     at: int = field(default=UNPLACED, compare=False, kw_only=True)
 

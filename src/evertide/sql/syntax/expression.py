@@ -128,7 +128,7 @@ class Cast:
 class TypedLiteral:
     """`DATE '2024-01-01'`, `INTERVAL '1' DAY`: a constant, unlike a cast of an expression."""
 
-    target: DataType
+    target: TypeName
     value: str
     at: int = field(default=UNPLACED, compare=False, kw_only=True)
 
@@ -256,7 +256,7 @@ class FrameBound:
     """`offset` belongs to PRECEDING and FOLLOWING alone; without it they are unbounded."""
 
     kind: Literal["PRECEDING", "CURRENT ROW", "FOLLOWING"]
-    offset: Expression | None = None
+    offset: NumberLiteral | None = None  # digits alone
     at: int = field(default=UNPLACED, compare=False, kw_only=True)
 
 

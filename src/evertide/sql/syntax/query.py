@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from evertide.sql.syntax.expression import UNPLACED, Expression, FunctionCall, Name, Window
+
+if TYPE_CHECKING:
+    from evertide.sql.syntax.command import ShowStatement
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,15 @@ class FunctionTable:
 
 
 @dataclass(frozen=True, slots=True)
+class ShowTable:
+    """A SHOW statement in FROM: `(SHOW CLUSTERS)`."""
+
+    show: ShowStatement
+    alias: TableAlias | None = None
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
 class JoinOn:
     condition: Expression
     at: int = field(default=UNPLACED, compare=False, kw_only=True)
@@ -88,7 +100,7 @@ JoinConstraint: TypeAlias = JoinOn | JoinUsing | JoinNatural
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """`constraint` is None for CROSS and for CROSS alone. An alias means it stood in parentheses."""
+    """`constraint` is None for CROSS and CROSS alone. With an alias, it stood in parentheses."""
 
     kind: Literal["INNER", "LEFT", "RIGHT", "FULL", "CROSS"]
     left: TableExpression
@@ -98,7 +110,7 @@ class Join:
     at: int = field(default=UNPLACED, compare=False, kw_only=True)
 
 
-TableExpression: TypeAlias = TableRef | Subquery | FunctionTable | Join
+TableExpression: TypeAlias = TableRef | Subquery | FunctionTable | ShowTable | Join
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +122,7 @@ class NamedWindow:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """One SELECT core. `TABLE t` arrives as `SELECT * FROM t`. Items may be empty, as in psql."""
+    """One SELECT core. `TABLE t` arrives as `SELECT * FROM t`. Items may be empty."""
 
     items: tuple[SelectItem, ...]
     from_: tuple[TableExpression, ...] = ()

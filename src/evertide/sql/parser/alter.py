@@ -1,0 +1,72 @@
+"""DROP and ALTER."""
+
+from evertide.sql.parser import cluster, option, session
+from evertide.sql.parser.cursor import Cursor
+from evertide.sql.parser.names import comma_separated, identifier, if_exists
+from evertide.sql.parser.objects import object_kind, object_name
+from evertide.sql.syntax.definition import (
+    AlterOwnerStatement,
+    AlterSetClusterStatement,
+    DropStatement,
+    ObjectKind,
+    RenameStatement,
+    SwapStatement,
+)
+from evertide.sql.syntax.statement import Statement
+
+_MOVABLE = frozenset(
+    {ObjectKind.MATERIALIZED_VIEW, ObjectKind.INDEX, ObjectKind.SOURCE, ObjectKind.SINK}
+)
+# What may follow a cluster's name: SET, the options themselves, or nothing.
+_AFTER_CLUSTER = frozenset({"SET", "(", ";", ""} | {name.split()[0] for name in option.CLUSTER})
+_SWAPPABLE = frozenset({ObjectKind.CLUSTER, ObjectKind.SCHEMA})
+
+
+def drop(cursor: Cursor) -> DropStatement:
+    at = cursor.at
+    cursor.expect("DROP")
+    kind = object_kind(cursor, "DROP")
+    missing_ok = if_exists(cursor)
+    names = comma_separated(cursor, lambda inner: object_name(inner, kind))
+    cascade = cursor.accept("CASCADE")
+    if not cascade:
+        cursor.accept("RESTRICT")
+    return DropStatement(kind, names, missing_ok, cascade, at=at)
+
+
+def alter(cursor: Cursor) -> Statement:
+    """Any ALTER statement."""
+    at = cursor.at
+    cursor.expect("ALTER")
+    if cursor.accept("SYSTEM"):
+        return session.alter_system(cursor, at)
+    kind = object_kind(cursor, "ALTER")
+    missing_ok = if_exists(cursor)
+    name = object_name(cursor, kind)
+    if cursor.accept("RENAME"):
+        cursor.expect("TO")
+        return RenameStatement(kind, name, identifier(cursor), missing_ok, at=at)
+    if cursor.accept("OWNER"):
+        cursor.expect("TO")
+        return AlterOwnerStatement(kind, name, identifier(cursor), missing_ok, at=at)
+    if kind in _SWAPPABLE and not missing_ok and cursor.accept("SWAP"):
+        cursor.expect("WITH")
+        return SwapStatement(kind, name, identifier(cursor), at=at)
+    if kind in _MOVABLE and cursor.accept_words("SET", "CLUSTER"):
+        return AlterSetClusterStatement(kind, name, identifier(cursor), missing_ok, at=at)
+    if kind is ObjectKind.CLUSTER:
+        if cursor.accept("RESET"):
+            return cluster.reset_options(cursor, name.parts[0], missing_ok, at)
+        if cursor.key not in _AFTER_CLUSTER:
+            cursor.fail("one of OWNER or RENAME or RESET or SET or SWAP")
+        return cluster.alter_options(cursor, name.parts[0], missing_ok, at)
+    cursor.fail("one of " + " or ".join(_actions(kind)))
+
+
+def _actions(kind: ObjectKind) -> list[str]:
+    actions = ["RENAME", "OWNER"]
+    if kind in _SWAPPABLE:
+        actions.append("SWAP")
+    if kind in _MOVABLE:
+        actions.append("SET CLUSTER")
+    return actions

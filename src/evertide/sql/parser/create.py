@@ -1,0 +1,183 @@
+"""CREATE of everything but clusters."""
+
+from evertide.sql.parser import cluster, option, query
+from evertide.sql.parser.cursor import Cursor
+from evertide.sql.parser.expression import expression
+from evertide.sql.parser.names import (
+    comma_separated,
+    identifier,
+    if_not_exists,
+    optional_columns,
+    parenthesized,
+    qualified_name,
+)
+from evertide.sql.parser.objects import optional_cluster
+from evertide.sql.parser.type_name import data_type
+from evertide.sql.syntax.definition import (
+    ColumnDefinition,
+    CreateDatabaseStatement,
+    CreateIndexStatement,
+    CreateMaterializedViewStatement,
+    CreateRoleStatement,
+    CreateSchemaStatement,
+    CreateTableStatement,
+    CreateViewStatement,
+    DefinitionStatement,
+)
+from evertide.sql.syntax.expression import Expression
+from evertide.vocab.errors import FeatureNotSupported
+
+_CONSTRAINTS = {
+    "PRIMARY": "PRIMARY KEY constraints",
+    "UNIQUE": "UNIQUE constraints",
+    "CHECK": "CHECK constraints",
+    "REFERENCES": "FOREIGN KEY constraints",
+    "FOREIGN": "FOREIGN KEY constraints",
+    "CONSTRAINT": "named constraints",
+}
+_ROLE_FLAGS = frozenset(
+    f"{no}{flag}"
+    for flag in ("SUPERUSER", "CREATEDB", "CREATECLUSTER", "CREATEROLE", "INHERIT", "LOGIN")
+    for no in ("", "NO")
+)
+
+
+def create(cursor: Cursor) -> DefinitionStatement:
+    """Any CREATE statement."""
+    at = cursor.at
+    cursor.expect("CREATE")
+    if cursor.accept_words("OR", "REPLACE"):
+        return _create_or_replace(cursor, at)
+    temporary = cursor.accept("TEMP") or cursor.accept("TEMPORARY")
+    if cursor.accept("TABLE"):
+        return _table(cursor, temporary, at)
+    if cursor.accept("VIEW"):
+        return _view(cursor, or_replace=False, temporary=temporary, at=at)
+    if temporary:
+        cursor.fail("one of TABLE or VIEW")
+    return _create_durable(cursor, at)
+
+
+def _create_or_replace(cursor: Cursor, at: int) -> DefinitionStatement:
+    temporary = cursor.accept("TEMP") or cursor.accept("TEMPORARY")
+    if cursor.accept("VIEW"):
+        return _view(cursor, or_replace=True, temporary=temporary, at=at)
+    if not temporary and cursor.accept_words("MATERIALIZED", "VIEW"):
+        return _materialized_view(cursor, or_replace=True, at=at)
+    cursor.fail("VIEW" if temporary else "one of VIEW or MATERIALIZED VIEW")
+
+
+def _create_durable(cursor: Cursor, at: int) -> DefinitionStatement:
+    if cursor.accept("MATERIALIZED"):
+        cursor.expect("VIEW")
+        return _materialized_view(cursor, or_replace=False, at=at)
+    if cursor.accept("DEFAULT"):
+        cursor.expect("INDEX")
+        return _index(cursor, default=True, at=at)
+    if cursor.accept("INDEX"):
+        return _index(cursor, default=False, at=at)
+    if cursor.accept_words("CLUSTER", "REPLICA"):
+        return cluster.create_replica(cursor, at)
+    if cursor.accept("CLUSTER"):
+        return cluster.create_cluster(cursor, at)
+    if cursor.accept("SCHEMA"):
+        exists_ok = if_not_exists(cursor)
+        return CreateSchemaStatement(qualified_name(cursor), exists_ok, at=at)
+    if cursor.accept("DATABASE"):
+        exists_ok = if_not_exists(cursor)
+        return CreateDatabaseStatement(identifier(cursor), exists_ok, at=at)
+    if cursor.accept("ROLE"):
+        return _role(cursor, at)
+    cursor.fail(
+        "one of TABLE or VIEW or MATERIALIZED VIEW or INDEX or CLUSTER or SCHEMA or DATABASE "
+        "or ROLE after CREATE"
+    )
+
+
+def _table(cursor: Cursor, temporary: bool, at: int) -> CreateTableStatement:
+    exists_ok = if_not_exists(cursor)
+    name = qualified_name(cursor)
+    cursor.expect("(")
+    columns = () if cursor.key == ")" else comma_separated(cursor, _column)
+    cursor.expect(")")
+    return CreateTableStatement(name, columns, exists_ok, temporary, at=at)
+
+
+def _column(cursor: Cursor) -> ColumnDefinition:
+    at = cursor.at
+    _refuse_constraint(cursor)
+    name = identifier(cursor, "column name or constraint definition")
+    type_ = data_type(cursor)
+    collation = qualified_name(cursor) if cursor.accept("COLLATE") else None
+    not_null, default = False, None
+    while True:
+        if cursor.accept_words("NOT", "NULL"):
+            not_null = True
+        elif cursor.accept("NULL"):
+            not_null = False
+        elif default is None and cursor.accept("DEFAULT"):
+            default = expression(cursor)
+        else:
+            break
+    _refuse_constraint(cursor)
+    return ColumnDefinition(name, type_, not_null, default, collation, at=at)
+
+
+def _refuse_constraint(cursor: Cursor) -> None:
+    """Constraints that are not kept are refused by name: ignoring them would be a false promise."""
+    refused = _CONSTRAINTS.get(cursor.key)
+    if refused is not None:
+        raise FeatureNotSupported(f"{refused} are not supported", position=cursor.at + 1)
+
+
+def _view(cursor: Cursor, *, or_replace: bool, temporary: bool, at: int) -> CreateViewStatement:
+    exists_ok = not or_replace and if_not_exists(cursor)
+    name = qualified_name(cursor)
+    columns = optional_columns(cursor)
+    cursor.expect("AS")
+    body = query.query(cursor)
+    return CreateViewStatement(name, body, columns, or_replace, exists_ok, temporary, at=at)
+
+
+def _materialized_view(
+    cursor: Cursor, *, or_replace: bool, at: int
+) -> CreateMaterializedViewStatement:
+    exists_ok = not or_replace and if_not_exists(cursor)
+    name = qualified_name(cursor)
+    columns = optional_columns(cursor)
+    in_cluster = optional_cluster(cursor)
+    options = option.with_options(cursor, option.MATERIALIZED_VIEW)
+    cursor.expect("AS")
+    body = query.query(cursor)
+    return CreateMaterializedViewStatement(
+        name, body, columns, in_cluster, options, or_replace, exists_ok, at=at
+    )
+
+
+def _index(cursor: Cursor, *, default: bool, at: int) -> CreateIndexStatement:
+    exists_ok = if_not_exists(cursor)
+    name = None if cursor.key in ("IN", "ON") else identifier(cursor)
+    in_cluster = optional_cluster(cursor)
+    cursor.expect("ON")
+    on = qualified_name(cursor)
+    method = identifier(cursor) if cursor.accept("USING") else None
+    keys = () if default else parenthesized(cursor, _key)
+    return CreateIndexStatement(name, on, keys, in_cluster, method, default, exists_ok, at=at)
+
+
+def _key(cursor: Cursor) -> Expression:
+    """A direction means nothing to an index that is not sorted, but schemas carry it about."""
+    key = expression(cursor)
+    if cursor.key in ("ASC", "DESC"):
+        cursor.advance()
+    return key
+
+
+def _role(cursor: Cursor, at: int) -> CreateRoleStatement:
+    name = identifier(cursor)
+    cursor.accept("WITH")
+    flags: list[str] = []
+    while cursor.key in _ROLE_FLAGS:
+        flags.append(cursor.key)
+        cursor.advance()
+    return CreateRoleStatement(name, tuple(flags), at=at)

@@ -1,0 +1,184 @@
+"""Statements that change the catalog, as text; for CREATE it is what the catalog stores."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from evertide.sql.printer.expression import expression, expressions
+from evertide.sql.printer.names import (
+    CLUSTER_WORDS,
+    columns,
+    data_type,
+    dotted,
+    in_cluster,
+    name,
+    object_name,
+    quote_ident,
+)
+from evertide.sql.printer.option import options, with_options
+from evertide.sql.printer.query import query
+from evertide.sql.syntax.definition import (
+    AlterClusterResetStatement,
+    AlterClusterSetStatement,
+    AlterOwnerStatement,
+    AlterSetClusterStatement,
+    ColumnDefinition,
+    CreateClusterReplicaStatement,
+    CreateClusterStatement,
+    CreateDatabaseStatement,
+    CreateIndexStatement,
+    CreateMaterializedViewStatement,
+    CreateRoleStatement,
+    CreateSchemaStatement,
+    CreateTableStatement,
+    CreateViewStatement,
+    DefinitionStatement,
+    DropStatement,
+    RenameStatement,
+    SwapStatement,
+)
+from evertide.sql.syntax.option import Option
+
+Create = (
+    CreateTableStatement
+    | CreateViewStatement
+    | CreateMaterializedViewStatement
+    | CreateIndexStatement
+    | CreateClusterStatement
+    | CreateClusterReplicaStatement
+    | CreateSchemaStatement
+    | CreateDatabaseStatement
+    | CreateRoleStatement
+)
+Alter = (
+    RenameStatement
+    | AlterOwnerStatement
+    | AlterSetClusterStatement
+    | SwapStatement
+    | AlterClusterSetStatement
+    | AlterClusterResetStatement
+)
+
+
+def definition(node: DefinitionStatement) -> str:
+    match node:
+        case DropStatement():
+            names = ", ".join([object_name(node.kind, item) for item in node.names])
+            exists = "IF EXISTS " if node.if_exists else ""
+            return f"DROP {node.kind} {exists}{names}{' CASCADE' if node.cascade else ''}"
+        case (
+            RenameStatement()
+            | AlterOwnerStatement()
+            | AlterSetClusterStatement()
+            | SwapStatement()
+            | AlterClusterSetStatement()
+            | AlterClusterResetStatement()
+        ):
+            return _alter(node)
+        case _:
+            return create(node)
+
+
+def create(node: Create) -> str:
+    match node:
+        case CreateTableStatement():
+            return _table(node)
+        case CreateViewStatement():
+            return _view(node)
+        case CreateMaterializedViewStatement():
+            return _materialized_view(node)
+        case CreateIndexStatement():
+            return _index(node)
+        case CreateClusterStatement():
+            target = quote_ident(node.name, CLUSTER_WORDS)
+            exists = _if_not_exists(node.if_not_exists)
+            return f"CREATE CLUSTER {exists}{target}{_in_parentheses(node.options)}"
+        case CreateClusterReplicaStatement():
+            target = dotted((node.cluster, node.name))
+            exists = _if_not_exists(node.if_not_exists)
+            return f"CREATE CLUSTER REPLICA {exists}{target}{_in_parentheses(node.options)}"
+        case CreateSchemaStatement():
+            return f"CREATE SCHEMA {_if_not_exists(node.if_not_exists)}{name(node.name)}"
+        case CreateDatabaseStatement():
+            return f"CREATE DATABASE {_if_not_exists(node.if_not_exists)}{quote_ident(node.name)}"
+        case CreateRoleStatement():
+            return " ".join(["CREATE ROLE", quote_ident(node.name), *node.attributes])
+        case _:
+            assert_never(node)
+
+
+def _if_not_exists(wanted: bool) -> str:
+    return "IF NOT EXISTS " if wanted else ""
+
+
+def _in_parentheses(nodes: tuple[Option, ...]) -> str:
+    return f" ({options(nodes)})" if nodes else ""
+
+
+def _table(node: CreateTableStatement) -> str:
+    kind = "TEMPORARY TABLE" if node.temporary else "TABLE"
+    inside = ", ".join([_column(column) for column in node.columns])
+    return f"CREATE {kind} {_if_not_exists(node.if_not_exists)}{name(node.name)} ({inside})"
+
+
+def _column(node: ColumnDefinition) -> str:
+    text = f"{quote_ident(node.name)} {data_type(node.type_)}"
+    if node.collation is not None:
+        text += f" COLLATE {name(node.collation)}"
+    if node.not_null:
+        text += " NOT NULL"
+    if node.default is not None:
+        text += f" DEFAULT {expression(node.default)}"
+    return text
+
+
+def _view(node: CreateViewStatement) -> str:
+    head = "CREATE OR REPLACE " if node.or_replace else "CREATE "
+    head += "TEMPORARY VIEW " if node.temporary else "VIEW "
+    head += _if_not_exists(node.if_not_exists) + name(node.name) + columns(node.columns)
+    return f"{head} AS {query(node.query)}"
+
+
+def _materialized_view(node: CreateMaterializedViewStatement) -> str:
+    head = "CREATE OR REPLACE " if node.or_replace else "CREATE "
+    head += f"MATERIALIZED VIEW {_if_not_exists(node.if_not_exists)}{name(node.name)}"
+    head += columns(node.columns) + in_cluster(node.cluster) + with_options(node.options)
+    return f"{head} AS {query(node.query)}"
+
+
+def _index(node: CreateIndexStatement) -> str:
+    text = "CREATE DEFAULT INDEX " if node.default else "CREATE INDEX "
+    text += _if_not_exists(node.if_not_exists)
+    text += "" if node.name is None else quote_ident(node.name)
+    text = text.rstrip() + in_cluster(node.cluster) + f" ON {name(node.on)}"
+    if node.method is not None:
+        text += f" USING {quote_ident(node.method)}"
+    return text if node.default else f"{text} ({expressions(node.keys)})"
+
+
+def _alter(node: Alter) -> str:
+    if isinstance(node, AlterClusterSetStatement | AlterClusterResetStatement):
+        return _alter_cluster(node)
+    exists = "" if isinstance(node, SwapStatement) or not node.if_exists else "IF EXISTS "
+    head = f"ALTER {node.kind} {exists}{object_name(node.kind, node.name)}"
+    match node:
+        case RenameStatement():
+            return f"{head} RENAME TO {quote_ident(node.new_name)}"
+        case AlterOwnerStatement():
+            return f"{head} OWNER TO {quote_ident(node.role)}"
+        case AlterSetClusterStatement():
+            return f"{head} SET CLUSTER {quote_ident(node.cluster)}"
+        case SwapStatement():
+            return f"{head} SWAP WITH {quote_ident(node.other)}"
+        case _:
+            assert_never(node)
+
+
+def _alter_cluster(node: AlterClusterSetStatement | AlterClusterResetStatement) -> str:
+    exists = "IF EXISTS " if node.if_exists else ""
+    head = f"ALTER CLUSTER {exists}{quote_ident(node.name, CLUSTER_WORDS)}"
+    if isinstance(node, AlterClusterResetStatement):
+        return f"{head} RESET ({', '.join(node.option_names)})"
+    if node.options:
+        head += f" SET ({options(node.options)})"
+    return head + with_options(node.with_options)
