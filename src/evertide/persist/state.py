@@ -72,7 +72,7 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Hold(msgspec.Struct, frozen=True, array_like=True):
-    """Keeps since from passing `hold_ts`. Without an expiry it is critical: only its owner ends it."""
+    """Keeps since from passing `hold_ts`. Without an expiry it is critical: its owner ends it."""
 
     owner: str
     hold_ts: Timestamp
@@ -303,7 +303,7 @@ def compact(
 
 def forget(state: ShardState) -> ShardState:
     """Refuse all further appends; contents stay for whoever may still read or restore them."""
-    return msgspec.structs.replace(state, forgotten=True, holds=())
+    return msgspec.structs.replace(state, forgotten=True)
 
 
 def restore(state: ShardState) -> ShardState:

@@ -56,7 +56,7 @@ class AllSet:
 
 @dataclass(frozen=True, slots=True)
 class SetMismatch:
-    """These shards' heads were not the expected ones. In the all-or-nothing form nothing changed."""
+    """These shards' heads were not the expected ones; all-or-nothing: so nothing changed."""
 
     shard_ids: tuple[ShardId, ...]
 

@@ -1,0 +1,241 @@
+"""The physical encoding of every SQL type in Arrow, Parquet and Spark.
+
+Stored bytes outlive the code that wrote them, so this table changes by an ADR only
+(docs/adr/2026-11-15-physical-encoding.md), and tests hold golden bytes of every type.
+
+Rules behind the table: a type whose Spark equivalent has the same range, order and equality is
+stored as that. Everything else is stored so that it loses nothing: numeric as ordered bytes
+(Spark's decimal ends at 38 digits and has a fixed scale), dates and times as integers (Spark has no
+infinity and a shorter range), jsonb as its canonical text, uint8 as a signed integer offset by
+2**63.
+"""
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from functools import lru_cache
+from itertools import accumulate
+from typing import Final, TypeAlias, cast
+
+import pyarrow as pa
+
+from evertide.persist.keys import encode_key, encode_row_key, key_encoder, row_key_encoder
+from evertide.persist.numeric import decode_numeric, encode_numeric
+from evertide.vocab.datum import Datum, Interval
+from evertide.vocab.relation_desc import RelationDesc
+from evertide.vocab.sql_type import Kind, SqlType
+
+__all__ = [
+    "arrow_type", "decode_column", "decode_numeric", "encode_column", "encode_key",
+    "encode_numeric", "encode_row_key", "is_storable", "key_encoder", "row_key_encoder",
+    "spark_type_name", "update_schema",
+]  # fmt: skip
+
+ArrowColumn: TypeAlias = "pa.Array | pa.ChunkedArray"
+
+_UINT8_OFFSET: Final = 2**63
+_INTERVAL_FIELDS: Final = (
+    pa.field("months", pa.int32()),
+    pa.field("days", pa.int32()),
+    pa.field("micros", pa.int64()),
+)
+_INTERVAL: Final = pa.struct(_INTERVAL_FIELDS)
+_LIST_FIELD: Final = "element"
+
+_ARROW_TYPES: Final[dict[Kind, pa.DataType]] = {
+    Kind.BOOL: pa.bool_(),
+    Kind.INT2: pa.int16(),
+    Kind.INT4: pa.int32(),
+    Kind.INT8: pa.int64(),
+    Kind.UINT2: pa.int32(),
+    Kind.UINT4: pa.int64(),
+    Kind.UINT8: pa.int64(),
+    Kind.OID: pa.int64(),
+    Kind.REGCLASS: pa.int64(),
+    Kind.REGPROC: pa.int64(),
+    Kind.REGTYPE: pa.int64(),
+    Kind.MZ_TIMESTAMP: pa.int64(),
+    Kind.FLOAT4: pa.float32(),
+    Kind.FLOAT8: pa.float64(),
+    Kind.NUMERIC: pa.binary(),
+    Kind.TEXT: pa.string(),
+    Kind.VARCHAR: pa.string(),
+    Kind.BPCHAR: pa.string(),
+    Kind.NAME: pa.string(),
+    Kind.CHAR: pa.string(),
+    Kind.BYTEA: pa.binary(),
+    Kind.DATE: pa.int32(),
+    Kind.TIME: pa.int64(),
+    Kind.TIMESTAMP: pa.int64(),
+    Kind.TIMESTAMPTZ: pa.int64(),
+    Kind.INTERVAL: _INTERVAL,
+    Kind.UUID: pa.binary(),
+    Kind.JSONB: pa.string(),
+}
+_SPARK_NAMES: Final[dict[pa.DataType, str]] = {
+    pa.bool_(): "boolean",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.binary(): "binary",
+    _INTERVAL: "struct<months:int,days:int,micros:bigint>",
+}
+
+
+def is_storable(sql_type: SqlType) -> bool:
+    """Whether columns of this type can be stored; map, record and unknown cannot."""
+    if sql_type.kind in (Kind.ARRAY, Kind.LIST):
+        return sql_type.element is not None and is_storable(sql_type.element)
+    return sql_type.kind in _ARROW_TYPES
+
+
+@lru_cache(maxsize=4096)
+def arrow_type(sql_type: SqlType) -> pa.DataType:
+    """The Arrow and Parquet type of a column."""
+    if sql_type.kind in (Kind.ARRAY, Kind.LIST):
+        return pa.list_(pa.field(_LIST_FIELD, arrow_type(_element(sql_type))))
+    return _ARROW_TYPES[sql_type.kind]
+
+
+def spark_type_name(sql_type: SqlType) -> str:
+    """The column's type in Spark DDL.
+
+    >>> from evertide.vocab.sql_type import NUMERIC, array_of
+    >>> spark_type_name(array_of(NUMERIC))
+    'array<binary>'
+    """
+    if sql_type.kind in (Kind.ARRAY, Kind.LIST):
+        return f"array<{spark_type_name(_element(sql_type))}>"
+    return _SPARK_NAMES[_ARROW_TYPES[sql_type.kind]]
+
+
+@lru_cache(maxsize=1024)
+def update_schema(desc: RelationDesc) -> pa.Schema:
+    """The schema of stored updates: c0..cN-1, the encoded error, timestamp and diff.
+
+    Columns go by position, so that no user's name can clash with ours or with one another. All are
+    nullable: an error row has no values.
+    """
+    columns = [pa.field(f"c{i}", arrow_type(column.type)) for i, column in enumerate(desc.columns)]
+    own = [pa.field("e", pa.string()), pa.field("t", pa.int64()), pa.field("d", pa.int64())]
+    return pa.schema(columns + own)
+
+
+def encode_column(sql_type: SqlType, datums: Sequence[Datum]) -> pa.Array:
+    """Datums as one Arrow array of arrow_type(sql_type)."""
+    match sql_type.kind:
+        case Kind.NUMERIC:
+            return pa.array(_each(encode_numeric, datums), type=pa.binary())
+        case Kind.UINT8:
+            return pa.array(_each(_offset_down, datums), type=pa.int64())
+        case Kind.INTERVAL:
+            return _encode_intervals(cast(Sequence[Interval | None], datums))
+        case Kind.ARRAY | Kind.LIST:
+            return _encode_lists(sql_type, cast(Sequence[tuple[Datum, ...] | None], datums))
+        case _:
+            return pa.array(datums, type=_ARROW_TYPES[sql_type.kind])
+
+
+def decode_column(sql_type: SqlType, array: ArrowColumn) -> list[Datum]:
+    """Inverse of encode_column."""
+    match sql_type.kind:
+        case Kind.NUMERIC:
+            return _each(decode_numeric, _objects(array))
+        case Kind.UINT8:
+            return _each(_offset_up, _fixed_width(array))
+        case Kind.INTERVAL:
+            return _decode_intervals(_one_chunk(array))
+        case Kind.ARRAY | Kind.LIST:
+            return _decode_lists(sql_type, _one_chunk(array))
+        case _:
+            if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
+                return _objects(array)
+            return _fixed_width(array)
+
+
+def _element(sql_type: SqlType) -> SqlType:
+    assert sql_type.element is not None, "an array or list has an element type"
+    return sql_type.element
+
+
+def _offset_down(value: int) -> int:
+    return value - _UINT8_OFFSET
+
+
+def _offset_up(value: int) -> int:
+    return value + _UINT8_OFFSET
+
+
+def _each(
+    convert: Callable[[Decimal], bytes] | Callable[[bytes], Decimal] | Callable[[int], int],
+    datums: Sequence[Datum],
+) -> list[Datum]:
+    """Convert all but NULLs. What the datums are follows from the column's type."""
+    convert_any = cast(Callable[[Datum], Datum], convert)
+    return [None if datum is None else convert_any(datum) for datum in datums]
+
+
+def _one_chunk(array: ArrowColumn) -> pa.Array:
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _objects(array: ArrowColumn) -> list[Datum]:
+    """Strings and bytes. Through numpy, because to_pylist makes a scalar object of each first."""
+    values: list[Datum] = array.to_numpy(zero_copy_only=False).tolist()
+    return values
+
+
+def _fixed_width(array: ArrowColumn) -> list[Datum]:
+    """Integers, floats and booleans; numpy knows no null, so nulls are put back by hand."""
+    array = _one_chunk(array)
+    if array.null_count == 0:
+        values: list[Datum] = array.to_numpy(zero_copy_only=False).tolist()
+        return values
+    filler = False if pa.types.is_boolean(array.type) else 0
+    filled = array.fill_null(filler).to_numpy(zero_copy_only=False).tolist()
+    valid = array.is_valid().to_numpy(zero_copy_only=False).tolist()
+    return [value if ok else None for value, ok in zip(filled, valid, strict=True)]
+
+
+def _encode_intervals(datums: Sequence[Interval | None]) -> pa.Array:
+    nulls = pa.array([datum is None for datum in datums], type=pa.bool_())
+    parts = [Interval(0, 0, 0) if datum is None else datum for datum in datums]
+    arrays = [
+        pa.array([part[i] for part in parts], type=field.type)
+        for i, field in enumerate(_INTERVAL_FIELDS)
+    ]
+    return pa.StructArray.from_arrays(arrays, fields=list(_INTERVAL_FIELDS), mask=nulls)
+
+
+def _decode_intervals(array: pa.Array) -> list[Datum]:
+    columns = [_fixed_width(array.field(field.name)) for field in _INTERVAL_FIELDS]
+    valid = array.is_valid().to_numpy(zero_copy_only=False).tolist()
+    parts = cast("zip[tuple[int, int, int]]", zip(*columns, strict=True))
+    return [Interval(*part) if ok else None for part, ok in zip(parts, valid, strict=True)]
+
+
+def _encode_lists(sql_type: SqlType, datums: Sequence[tuple[Datum, ...] | None]) -> pa.Array:
+    elements = [element for datum in datums if datum is not None for element in datum]
+    ends = accumulate((0 if datum is None else len(datum) for datum in datums), initial=0)
+    return pa.ListArray.from_arrays(
+        pa.array(list(ends), type=pa.int32()),
+        encode_column(_element(sql_type), elements),
+        type=arrow_type(sql_type),
+        mask=pa.array([datum is None for datum in datums], type=pa.bool_()),
+    )
+
+
+def _decode_lists(sql_type: SqlType, array: pa.Array) -> list[Datum]:
+    elements = decode_column(_element(sql_type), array.flatten())
+    lengths = cast("list[int | None]", _fixed_width(array.value_lengths()))
+    decoded: list[Datum] = []
+    start = 0
+    for length in lengths:
+        if length is None:
+            decoded.append(None)
+            continue
+        decoded.append(tuple(elements[start : start + length]))
+        start += length
+    return decoded

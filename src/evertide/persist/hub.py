@@ -1,0 +1,212 @@
+"""Changes of shards pushed between processes of one host, over a Unix socket.
+
+The supervisor runs the hub; every other process is a client of it. What a client publishes goes to
+all others. A message is four bytes of length and a msgpack list of shard ids, or nil for
+"everything may have changed".
+
+A subscriber that does not keep up never holds up the others: while its socket is full, what it has
+missed is kept as a set, and a set grown too large becomes nil.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, cast
+
+import msgspec
+
+from evertide.persist.notify import LocalNotifier, OnChange
+from evertide.vocab.ids import ShardId
+
+_LENGTH_BYTES: Final = 4
+_LARGEST_MESSAGE: Final = 1024 * 1024
+_MOST_PENDING: Final = 4096
+_FULL_AT_BYTES: Final = 64 * 1024
+_FIRST_RETRY_S: Final = 0.02
+_LONGEST_RETRY_S: Final = 1.0
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(list[str] | None)
+
+
+class HubServer:
+    """Passes each client's messages to all others."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connections: set[_Connection] = set()
+        self._server: asyncio.AbstractServer | None = None
+
+    async def start(self) -> None:
+        """Listen; a socket left by a hub that was killed is replaced."""
+        self._path.unlink(missing_ok=True)
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_unix_server(self._connection, str(self._path))
+        os.chmod(self._path, 0o600)
+
+    async def close(self) -> None:
+        """Stop listening and let go of every client."""
+        if self._server is not None:
+            self._server.close()
+        for connection in list(self._connections):
+            connection.close()
+        self._path.unlink(missing_ok=True)
+
+    def _connection(self) -> "_Connection":
+        connection = _Connection(
+            on_message=lambda shard_ids: self._pass_on(connection, shard_ids),
+            on_lost=lambda: self._connections.discard(connection),
+        )
+        self._connections.add(connection)
+        return connection
+
+    def _pass_on(self, sender: "_Connection", shard_ids: Collection[ShardId] | None) -> None:
+        for connection in self._connections:
+            if connection is not sender:
+                connection.send(shard_ids)
+
+
+class HubClient:
+    """The notifier of a process that belongs to a hub. Finds the hub again after losing it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._subscribers = LocalNotifier()
+        self._connection: _Connection | None = None
+        self._unsent = _Pending()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Connect, and keep trying to, in the background."""
+        self._task = asyncio.create_task(self._stay_connected())
+
+    async def close(self) -> None:
+        """Let go of the hub."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        if self._connection is not None:
+            self._connection.close()
+
+    def publish(self, shard_ids: Collection[ShardId]) -> None:
+        """Tell the other processes; without a hub, once there is one again."""
+        if self._connection is None:
+            self._unsent.add(shard_ids)
+        else:
+            self._connection.send(shard_ids)
+
+    def subscribe(self, on_change: OnChange) -> Callable[[], None]:
+        """Call back for changes made by other processes."""
+        return self._subscribers.subscribe(on_change)
+
+    async def _stay_connected(self) -> None:
+        loop = asyncio.get_running_loop()
+        retry_s = _FIRST_RETRY_S
+        while True:
+            lost = asyncio.Event()
+            try:
+                _, self._connection = await loop.create_unix_connection(
+                    lambda lost=lost: _Connection(  # type: ignore[misc]
+                        on_message=self._subscribers.tell, on_lost=lost.set
+                    ),
+                    str(self._path),
+                )
+            except OSError:
+                await asyncio.sleep(retry_s)
+                retry_s = min(retry_s * 2, _LONGEST_RETRY_S)
+                continue
+            retry_s = _FIRST_RETRY_S
+            self._greet()
+            await lost.wait()
+            self._connection = None
+
+    def _greet(self) -> None:
+        """Make up for the time without a hub: say what changed here, and look at everything."""
+        assert self._connection is not None, "called once connected"
+        if self._unsent:
+            self._connection.send(self._unsent.take())
+        self._subscribers.tell(None)
+
+
+class _Pending:
+    """What is still to be sent: a set of ids, or everything."""
+
+    def __init__(self) -> None:
+        self._shard_ids: set[ShardId] | None = set()
+
+    def __bool__(self) -> bool:
+        return self._shard_ids is None or bool(self._shard_ids)
+
+    def add(self, shard_ids: Collection[ShardId] | None) -> None:
+        if shard_ids is None or self._shard_ids is None:
+            self._shard_ids = None
+            return
+        self._shard_ids.update(shard_ids)
+        if len(self._shard_ids) > _MOST_PENDING:
+            self._shard_ids = None
+
+    def take(self) -> Collection[ShardId] | None:
+        taken, self._shard_ids = self._shard_ids, set()
+        return taken
+
+
+class _Connection(asyncio.Protocol):
+    """One end of a connection; the same on both sides."""
+
+    def __init__(self, *, on_message: OnChange, on_lost: Callable[[], None]) -> None:
+        self._on_message = on_message
+        self._on_lost = on_lost
+        self._transport: asyncio.Transport | None = None
+        self._received = bytearray()
+        self._full = False
+        self._pending = _Pending()
+
+    def send(self, shard_ids: Collection[ShardId] | None) -> None:
+        """Now if the socket takes it, otherwise together with what else comes until it does."""
+        if self._transport is None or self._full:
+            self._pending.add(shard_ids)
+            return
+        few = shard_ids is not None and len(shard_ids) <= _MOST_PENDING
+        body = _encoder.encode(list(shard_ids) if shard_ids is not None and few else None)
+        self._transport.write(len(body).to_bytes(_LENGTH_BYTES, "big") + body)
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=_FULL_AT_BYTES)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+        self._transport = None
+        self._on_lost()
+
+    def pause_writing(self) -> None:
+        self._full = True
+
+    def resume_writing(self) -> None:
+        self._full = False
+        if self._pending:
+            self.send(self._pending.take())
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        while len(self._received) >= _LENGTH_BYTES:
+            end = _LENGTH_BYTES + int.from_bytes(self._received[:_LENGTH_BYTES], "big")
+            if end > _LARGEST_MESSAGE:
+                self.close()
+                return
+            if len(self._received) < end:
+                return
+            body = bytes(self._received[_LENGTH_BYTES:end])
+            del self._received[:end]
+            try:
+                shard_ids = _decoder.decode(body)
+            except msgspec.DecodeError:
+                self.close()
+                return
+            self._on_message(cast("list[ShardId] | None", shard_ids))

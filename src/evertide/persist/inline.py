@@ -1,0 +1,106 @@
+"""Small batches as msgpack, to lie in the shard's state.
+
+Layout: one byte of version, then [groups, errors]. A group is [ts, diff, rows], because most
+updates of a small batch share both; an error is [encoded error, ts, diff]. Rows are arrays of
+datums whose types the relation's description gives: numeric is its decimal text, interval an array
+of three.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from decimal import Decimal
+from functools import lru_cache
+from itertools import repeat
+from typing import Final, Protocol, TypeAlias, cast
+
+import msgspec
+
+from evertide.persist.faults import Corrupt
+from evertide.persist.updates import PlainUpdate, UpdateColumns
+from evertide.vocab.datum import Interval, Row
+from evertide.vocab.relation_desc import RelationDesc
+from evertide.vocab.sql_type import Kind, SqlType
+from evertide.vocab.timestamp import Timestamp
+
+_VERSION: Final = b"\x01"
+_Group: TypeAlias = tuple[Timestamp, int, list[Row]]
+_Error: TypeAlias = tuple[str, Timestamp, int]
+_Payload: TypeAlias = tuple[list[_Group], list[_Error]]
+
+_PYTHON_TYPES: Final[dict[Kind, object]] = {
+    Kind.BOOL: bool,
+    Kind.FLOAT4: float,
+    Kind.FLOAT8: float,
+    Kind.NUMERIC: Decimal,
+    Kind.TEXT: str,
+    Kind.VARCHAR: str,
+    Kind.BPCHAR: str,
+    Kind.NAME: str,
+    Kind.CHAR: str,
+    Kind.JSONB: str,
+    Kind.BYTEA: bytes,
+    Kind.UUID: bytes,
+    Kind.INTERVAL: Interval,
+}
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+class _Decoder(Protocol):
+    def decode(self, buffer: memoryview, /) -> _Payload: ...
+
+
+def encode_inline(updates: Iterable[PlainUpdate]) -> bytes:
+    """The payload of an InlinePart. Datums say by themselves how they are written."""
+    groups: defaultdict[tuple[Timestamp, int], list[Row]] = defaultdict(list)
+    errors: list[_Error] = []
+    for row, ts, diff, error in updates:
+        if error is None:
+            groups[ts, diff].append(row)
+        else:
+            errors.append((error, ts, diff))
+    ordered = [(ts, diff, groups[ts, diff]) for ts, diff in sorted(groups)]
+    return _VERSION + _encoder.encode((ordered, errors))
+
+
+def decode_inline(desc: RelationDesc, payload: bytes) -> UpdateColumns:
+    """Inverse of encode_inline, up to the order of updates."""
+    if payload[:1] != _VERSION:
+        raise Corrupt(f"inline batch of unknown version {payload[:1]!r}")
+    try:
+        groups, errors = _decoder(desc).decode(memoryview(payload)[1:])
+    except msgspec.DecodeError as error:
+        raise Corrupt(f"inline batch does not fit its relation: {error}") from error
+    rows: list[Row] = []
+    timestamps: list[Timestamp] = []
+    diffs: list[int] = []
+    for ts, diff, group in groups:
+        rows += group
+        timestamps += repeat(ts, len(group))
+        diffs += repeat(diff, len(group))
+    if not errors:
+        return UpdateColumns(rows, timestamps, diffs)
+    ordinary = len(rows)
+    rows += repeat((), len(errors))
+    timestamps += (ts for _, ts, _ in errors)
+    diffs += (diff for _, _, diff in errors)
+    texts = [*repeat(None, ordinary), *(text for text, _, _ in errors)]
+    return UpdateColumns(rows, timestamps, diffs, texts)
+
+
+@lru_cache(maxsize=1024)
+def _decoder(desc: RelationDesc) -> _Decoder:
+    row = tuple.__class_getitem__(tuple(_optional(sql_type) for sql_type in desc.types))
+    group = tuple[Timestamp, int, list[row]]  # type: ignore[valid-type]
+    return cast(_Decoder, msgspec.msgpack.Decoder(tuple[list[group], list[_Error]]))
+
+
+def _optional(sql_type: SqlType) -> object:
+    return _python_type(sql_type) | None  # type: ignore[operator]
+
+
+def _python_type(sql_type: SqlType) -> object:
+    if sql_type.kind in (Kind.ARRAY, Kind.LIST):
+        assert sql_type.element is not None, "an array or list has an element type"
+        return tuple.__class_getitem__((_optional(sql_type.element), ...))
+    return _PYTHON_TYPES.get(sql_type.kind, int)

@@ -1,0 +1,204 @@
+"""The compare-and-set loop around the pure transitions of state.py."""
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from evertide.persist.state import (
+    Refusal,
+    ShardChange,
+    ShardState,
+    decode_state,
+    encode_state,
+)
+from evertide.persist.store.protocol import (
+    AppliedWrite,
+    CompareAndSet,
+    Consensus,
+    Head,
+    SetMismatch,
+    Unchanged,
+)
+from evertide.vocab.ids import ShardId
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A state and its seqno; both None where there is no shard."""
+
+    seqno: int | None
+    state: ShardState | None
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """Every change was made; the states that resulted."""
+
+    states: Mapping[ShardId, ShardState]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Nothing of the group was changed, because of this shard."""
+
+    shard_id: ShardId
+    refusal: Refusal
+
+
+ApplyOutcome: TypeAlias = Applied | Refused
+T = TypeVar("T")
+
+_NOTHING = Known(None, None)
+# The event loop itself refers to tasks only weakly.
+_under_way: set[object] = set()
+
+
+class Machine:
+    """Shard states, read through a cache by seqno and changed by compare-and-set.
+
+    A refusal is always one of a state read after the call began, so it is as good as a refusal by
+    the store itself.
+    """
+
+    def __init__(
+        self, consensus: Consensus, on_change: Callable[[Collection[ShardId]], None]
+    ) -> None:
+        self._consensus = consensus
+        self._on_change = on_change
+        self._known: dict[ShardId, Known] = {}
+
+    async def read(self, shard_id: ShardId) -> Known:
+        """The newest state."""
+        known = self._known.get(shard_id, _NOTHING)
+        return self._learn(shard_id, known, await self._consensus.head(shard_id, known.seqno))
+
+    async def read_all(self, shard_ids: Iterable[ShardId]) -> dict[ShardId, Known]:
+        """The newest states as of one moment."""
+        known = {shard_id: self._known.get(shard_id, _NOTHING) for shard_id in shard_ids}
+        heads = await self._consensus.heads({shard: known[shard].seqno for shard in known})
+        return {shard: self._learn(shard, known[shard], heads[shard]) for shard in known}
+
+    async def apply_all(
+        self, changes: Sequence[ShardChange], *, applied: Sequence[AppliedWrite] = ()
+    ) -> ApplyOutcome:
+        """All changes and the oracle writes in one store transaction, or nothing.
+
+        Several changes of one shard are made one after the other.
+        """
+        shard_ids = sorted({change.shard_id for change in changes})
+        while True:
+            known = await self.read_all(shard_ids)
+            decided = _decide_all(known, changes)
+            if isinstance(decided, Refused):
+                return decided
+            if await self._set_all(_sets(known, decided), decided, applied):
+                return Applied(decided)
+
+    async def apply_each(self, changes: Sequence[ShardChange]) -> list[ShardState | Refusal]:
+        """Each change for itself, in one store transaction; outcomes in the order of changes.
+
+        Those that lost a race to another writer are decided again against what that one left.
+        """
+        outcomes: dict[ShardId, ShardState | Refusal] = {}
+        waiting = {change.shard_id: change for change in changes}
+        assert len(waiting) == len(changes), "each shard is changed once"
+        while waiting:
+            known = await self.read_all(sorted(waiting))
+            decided: dict[ShardId, ShardState] = {}
+            for shard_id, change in waiting.items():
+                after = change.transition(known[shard_id].state)
+                if isinstance(after, ShardState):
+                    decided[shard_id] = after
+                else:
+                    outcomes[shard_id] = after
+            done = await self._set_each(_sets(known, decided), decided)
+            outcomes.update((shard_id, decided[shard_id]) for shard_id in done)
+            waiting = {shard: c for shard, c in waiting.items() if shard not in outcomes}
+        return [outcomes[change.shard_id] for change in changes]
+
+    async def _set_all(
+        self,
+        sets: Sequence[CompareAndSet],
+        decided: Mapping[ShardId, ShardState],
+        applied: Sequence[AppliedWrite],
+    ) -> bool:
+        async def attempt() -> bool:
+            outcome = await self._consensus.compare_and_set_all(sets, applied=applied)
+            if isinstance(outcome, SetMismatch):
+                return False
+            self._remember(sets, decided)
+            return True
+
+        return await _to_the_end(attempt())
+
+    async def _set_each(
+        self, sets: Sequence[CompareAndSet], decided: Mapping[ShardId, ShardState]
+    ) -> list[ShardId]:
+        async def attempt() -> list[ShardId]:
+            outcome = await self._consensus.compare_and_set_each(sets)
+            lost = outcome.shard_ids if isinstance(outcome, SetMismatch) else ()
+            done = [change for change in sets if change.shard_id not in lost]
+            self._remember(done, decided)
+            return [change.shard_id for change in done]
+
+        return await _to_the_end(attempt()) if sets else []
+
+    def _remember(
+        self, done: Sequence[CompareAndSet], decided: Mapping[ShardId, ShardState]
+    ) -> None:
+        """Keep the states that were set, then tell the watchers, who find them decoded."""
+        for change in done:
+            self._known[change.shard_id] = Known(change.next_seqno, decided[change.shard_id])
+        self._on_change([change.shard_id for change in done])
+
+    def _learn(self, shard_id: ShardId, known: Known, head: Head | Unchanged | None) -> Known:
+        match head:
+            case Unchanged():
+                return known
+            case None:
+                return _NOTHING
+            case Head(seqno, value):
+                learned = Known(seqno, decode_state(value))
+                self._known[shard_id] = learned
+                return learned
+
+
+def _decide_all(
+    known: Mapping[ShardId, Known], changes: Sequence[ShardChange]
+) -> dict[ShardId, ShardState] | Refused:
+    states = {shard_id: found.state for shard_id, found in known.items()}
+    decided: dict[ShardId, ShardState] = {}
+    for change in changes:
+        after = change.transition(states[change.shard_id])
+        if not isinstance(after, ShardState):
+            return Refused(change.shard_id, after)
+        states[change.shard_id] = decided[change.shard_id] = after
+    return decided
+
+
+def _sets(
+    known: Mapping[ShardId, Known], decided: Mapping[ShardId, ShardState]
+) -> list[CompareAndSet]:
+    return [
+        CompareAndSet(shard_id, known[shard_id].seqno, encode_state(decided[shard_id]))
+        for shard_id in sorted(decided)
+    ]
+
+
+async def _to_the_end(attempt: Coroutine[None, None, T]) -> T:
+    """Await it so that it runs to its end even if whoever asked is cancelled meanwhile.
+
+    A cancelled caller does not stop a commit that is under way; unannounced, its watchers would
+    wait for the next poll.
+    """
+    task = asyncio.ensure_future(attempt)
+    _under_way.add(task)
+    task.add_done_callback(_settle)
+    return await asyncio.shield(task)
+
+
+def _settle(task: "asyncio.Future[T]") -> None:
+    _under_way.discard(task)
+    if not task.cancelled():
+        task.exception()  # looked at, in case nobody waits for it any more

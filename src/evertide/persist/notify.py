@@ -1,0 +1,46 @@
+"""Who must look again: changes of shards, pushed to watchers."""
+
+from collections.abc import Callable, Collection
+from typing import Protocol, TypeAlias
+
+from evertide.vocab.ids import ShardId
+
+# Changed shards; None: everything may have changed (a connection was lost in between).
+OnChange: TypeAlias = Callable[[Collection[ShardId] | None], None]
+
+
+class Notifier(Protocol):
+    """Hints, never truth: a lost one costs time, because watchers also poll slowly."""
+
+    def publish(self, shard_ids: Collection[ShardId]) -> None:
+        """Tell everyone that these changed. Never blocks."""
+        ...
+
+    def subscribe(self, on_change: OnChange) -> Callable[[], None]:
+        """Call back on the event loop from now on; the result ends it."""
+        ...
+
+
+class LocalNotifier:
+    """Between the clients of one process, on one event loop."""
+
+    def __init__(self) -> None:
+        self._callbacks: dict[object, OnChange] = {}
+
+    def publish(self, shard_ids: Collection[ShardId]) -> None:
+        """Tell every subscriber now."""
+        self.tell(shard_ids)
+
+    def subscribe(self, on_change: OnChange) -> Callable[[], None]:
+        """Call back until the result is called."""
+        token = object()
+        self._callbacks[token] = on_change
+        return lambda: self._end(token)
+
+    def tell(self, shard_ids: Collection[ShardId] | None) -> None:
+        """As publish, and None says that everything may have changed."""
+        for on_change in list(self._callbacks.values()):
+            on_change(shard_ids)
+
+    def _end(self, token: object) -> None:
+        self._callbacks.pop(token, None)

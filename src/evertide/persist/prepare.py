@@ -1,0 +1,92 @@
+"""Updates on their way into a shard: inline while they are few, else a part in the blob store.
+
+A part is stored before the state refers to it. If the state then never does, the part is garbage;
+its key says when it was made, so that garbage can be told from parts about to be referred to.
+"""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from evertide.persist.inline import decode_inline, encode_inline
+from evertide.persist.parts import (
+    checksum,
+    columns_to_table,
+    decode_part,
+    encode_part,
+    table_to_columns,
+)
+from evertide.persist.state import BlobPart, InlinePart, Part
+from evertide.persist.store.protocol import Blob
+from evertide.persist.threads import give_way
+from evertide.persist.updates import UpdateColumns, concat_columns, to_columns
+from evertide.vocab.ids import ShardId
+from evertide.vocab.relation_desc import RelationDesc
+from evertide.vocab.update import Update
+
+# An append up to this size lies in the state, and is read and written with it.
+INLINE_BYTES: Final = 64 * 1024
+_INLINE_ROWS: Final = 8 * 1024
+# What takes longer than a few milliseconds to decode leaves the event loop.
+_THREAD_ROWS: Final = 2_000
+_STEP_ROWS: Final = 1_000
+
+
+async def store_updates(
+    blob: Blob,
+    shard_id: ShardId,
+    desc: RelationDesc,
+    updates: Sequence[Update],
+) -> tuple[Part, ...]:
+    """The parts that hold these updates, durable as far as they lie outside the state."""
+    if not updates:
+        return ()
+    if len(updates) <= _INLINE_ROWS:
+        payload = encode_inline(updates)
+        if len(payload) <= INLINE_BYTES:
+            return (InlinePart(payload, len(updates)),)
+    value = await asyncio.to_thread(
+        lambda: encode_part(columns_to_table(desc, to_columns(updates)))
+    )
+    return (await store_part(blob, shard_id, value, len(updates)),)
+
+
+async def store_part(blob: Blob, shard_id: ShardId, value: bytes, rows: int) -> BlobPart:
+    """Put the bytes of a Parquet file under a new key."""
+    key = f"{shard_id}/{time.time_ns() // 1_000_000}-{uuid.uuid4().hex}.parquet"
+    await blob.put(key, value)
+    return BlobPart(key, rows, len(value), checksum(value))
+
+
+async def load_part(blob: Blob, desc: RelationDesc, part: Part) -> UpdateColumns:
+    """The updates of a part; raises BlobMissing, Corrupt."""
+    if isinstance(part, InlinePart):
+        return decode_inline(desc, part.payload)
+    value = await blob.get(part.key)
+    if part.rows <= _THREAD_ROWS:
+        return table_to_columns(desc, decode_part(desc, part, value))
+    return await asyncio.to_thread(_decode_many, desc, part, value)
+
+
+def _decode_many(desc: RelationDesc, part: BlobPart, value: bytes) -> UpdateColumns:
+    steps: list[UpdateColumns] = []
+    for step in decode_part(desc, part, value).to_batches(max_chunksize=_STEP_ROWS):
+        steps.append(table_to_columns(desc, pa.Table.from_batches([step])))
+        give_way()
+    return concat_columns(steps)
+
+
+async def discard(blob: Blob, parts: Iterable[Part]) -> None:
+    """Remove parts that no state refers to, or will."""
+    for part in parts:
+        if isinstance(part, BlobPart):
+            await blob.delete(part.key)
+
+
+def made_at_ms(key: str) -> int:
+    """When the part under this key was made."""
+    return int(key.rpartition("/")[2].partition("-")[0])

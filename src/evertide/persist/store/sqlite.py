@@ -1,0 +1,309 @@
+"""Shard states and timelines in one SQLite file, shared by the processes of one host.
+
+Reads are single rows by key (a few microseconds), so they run where they are asked for, each thread
+on its own connection. Changes go through the process's one writer thread.
+"""
+
+import asyncio
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final, TypeVar
+
+from evertide.persist.faults import Corrupt, Fenced, StoreUnreachable
+from evertide.persist.store.protocol import (
+    AllSet,
+    AppliedWrite,
+    CompareAndSet,
+    Head,
+    OracleRow,
+    SetMismatch,
+    SetOutcome,
+    Unchanged,
+)
+from evertide.persist.store.sqlite_writer import (
+    SqliteWriter,
+    Work,
+    begin_write,
+    commit_transaction,
+    connect,
+    is_busy,
+)
+from evertide.vocab.ids import Epoch, ShardId
+from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp
+
+T = TypeVar("T")
+
+_FORMAT: Final = 1
+_READ_TIMEOUT_S: Final = 1.0
+_SCHEMA: Final = (
+    "CREATE TABLE epoch (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL)",
+    "INSERT INTO epoch VALUES (1, 0)",
+    """CREATE TABLE shards (
+        shard_id TEXT PRIMARY KEY, seqno INTEGER NOT NULL, value BLOB NOT NULL
+    ) WITHOUT ROWID""",
+    """CREATE TABLE timelines (
+        timeline TEXT PRIMARY KEY, read_ts INTEGER NOT NULL, write_ts INTEGER NOT NULL
+    ) WITHOUT ROWID""",
+    "CREATE TABLE writers (writer TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID",
+    f"PRAGMA user_version = {_FORMAT}",
+)
+_HEAD: Final = """
+    SELECT seqno, CASE WHEN seqno = ? THEN NULL ELSE value END FROM shards WHERE shard_id = ?"""
+_READ_TIMELINE: Final = """
+    SELECT epoch.epoch, timelines.read_ts, timelines.write_ts
+    FROM epoch LEFT JOIN timelines ON timelines.timeline = ?"""
+_APPLY: Final = """
+    INSERT INTO timelines VALUES (?1, ?2, ?2) ON CONFLICT DO UPDATE
+    SET read_ts = max(read_ts, ?2), write_ts = max(write_ts, ?2)"""
+_ALLOCATE: Final = """
+    INSERT INTO timelines VALUES (?1, 0, max(1, ?2) + ?3 - 1) ON CONFLICT DO UPDATE
+    SET write_ts = max(write_ts + 1, ?2) + ?3 - 1
+    RETURNING write_ts - ?3 + 1"""
+
+
+class SqliteStore:
+    """One file. Made on first use, readable by its owner only."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        lock_timeout_s: float = 10.0,
+        commit: Callable[[sqlite3.Connection], None] = commit_transaction,
+    ) -> None:
+        try:
+            _prepare_file(path, lock_timeout_s)
+            self._reader = _Reader(path)
+            self._writer = SqliteWriter(path, lock_timeout_s=lock_timeout_s, commit=commit)
+        except (sqlite3.Error, OSError) as error:
+            raise StoreUnreachable(f"{path}: {error}") from error
+
+    async def raise_epoch(self) -> Epoch:
+        return await self._writer.run(_raise_epoch)
+
+    async def current_epoch(self) -> Epoch:
+        return self._reader.run(_epoch)
+
+    def consensus(self, epoch: Epoch) -> "SqliteConsensus":
+        return SqliteConsensus(self._reader, self._writer, epoch)
+
+    def oracle_rows(self, epoch: Epoch) -> "SqliteOracleRows":
+        return SqliteOracleRows(self._reader, self._writer, epoch)
+
+    async def transact(self, epoch: Epoch, work: Work[T]) -> T:
+        """Other tables of the same file (the stash), changed under the epoch.
+
+        `work` may run more than once, each time after a rollback.
+        """
+        return await self._writer.run(_fenced(epoch, work))
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._writer.close)
+        self._reader.close()
+
+
+class SqliteConsensus:
+    """Shard states under one epoch."""
+
+    def __init__(self, reader: "_Reader", writer: SqliteWriter, epoch: Epoch) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._epoch = epoch
+
+    async def head(
+        self, shard_id: ShardId, known_seqno: int | None = None
+    ) -> Head | Unchanged | None:
+        return self._reader.run(lambda connection: _head(connection, shard_id, known_seqno))
+
+    async def heads(
+        self, known_seqnos: Mapping[ShardId, int | None]
+    ) -> dict[ShardId, Head | Unchanged | None]:
+        return self._reader.run(lambda connection: _heads(connection, known_seqnos))
+
+    async def shard_ids(self) -> list[ShardId]:
+        query = "SELECT shard_id FROM shards ORDER BY shard_id"
+        rows = self._reader.run(lambda connection: connection.execute(query).fetchall())
+        return [ShardId(shard_id) for (shard_id,) in rows]
+
+    async def compare_and_set_all(
+        self, sets: Sequence[CompareAndSet], *, applied: Sequence[AppliedWrite] = ()
+    ) -> SetOutcome:
+        def work(connection: sqlite3.Connection) -> SetOutcome:
+            mismatched = _mismatched(connection, sets)
+            if mismatched:
+                return SetMismatch(mismatched)
+            _set(connection, sets)
+            for write in applied:
+                connection.execute(_APPLY, (write.timeline.value, write.write_ts))
+            return AllSet()
+
+        return await self._writer.run(_fenced(self._epoch, work))
+
+    async def compare_and_set_each(self, sets: Sequence[CompareAndSet]) -> SetOutcome:
+        def work(connection: sqlite3.Connection) -> SetOutcome:
+            mismatched = _mismatched(connection, sets)
+            _set(connection, [s for s in sets if s.shard_id not in mismatched])
+            return SetMismatch(mismatched) if mismatched else AllSet()
+
+        return await self._writer.run(_fenced(self._epoch, work))
+
+
+class SqliteOracleRows:
+    """Timelines under one epoch."""
+
+    def __init__(self, reader: "_Reader", writer: SqliteWriter, epoch: Epoch) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._epoch = epoch
+
+    async def read(self, timeline: Timeline) -> OracleRow:
+        # One statement, so epoch and value are of one moment.
+        epoch, read_ts, write_ts = self._reader.run(
+            lambda connection: connection.execute(_READ_TIMELINE, (timeline.value,)).fetchone()
+        )
+        if epoch != self._epoch:
+            raise Fenced(self._epoch, Epoch(epoch))
+        return OracleRow(read_ts or MIN_TS, write_ts or MIN_TS)
+
+    async def allocate(self, timeline: Timeline, at_least: Timestamp, count: int = 1) -> Timestamp:
+        def work(connection: sqlite3.Connection) -> Timestamp:
+            arguments = (timeline.value, at_least, count)
+            return Timestamp(connection.execute(_ALLOCATE, arguments).fetchone()[0])
+
+        return await self._writer.run(_fenced(self._epoch, work))
+
+    async def apply(self, timeline: Timeline, write_ts: Timestamp) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_APPLY, (timeline.value, write_ts))
+
+        await self._writer.run(_fenced(self._epoch, work))
+
+
+class _Reader:
+    """A connection for each thread that reads."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._local = threading.local()
+        self._opened: list[sqlite3.Connection] = []
+
+    def run(self, work: Work[T]) -> T:
+        try:
+            connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+            return work(connection or self._open())
+        except sqlite3.Error as error:
+            raise StoreUnreachable(str(error)) from error
+
+    def _open(self) -> sqlite3.Connection:
+        opened = connect(self._path, busy_timeout_s=_READ_TIMEOUT_S)
+        opened.execute("PRAGMA query_only = 1")
+        self._local.connection = opened
+        self._opened.append(opened)
+        return opened
+
+    def close(self) -> None:
+        for connection in self._opened:
+            connection.close()
+
+
+def _prepare_file(path: Path, lock_timeout_s: float) -> None:
+    """Make file and tables, unless another process was first."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        # Only a file nobody has open yet: closing one that this process has open elsewhere would
+        # drop SQLite's locks on it.
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        pass
+    deadline = time.monotonic() + lock_timeout_s
+    connection = connect(path, busy_timeout_s=0)
+    try:
+        _use_wal(connection, deadline)
+        begin_write(connection, path, deadline)
+        (found,) = connection.execute("PRAGMA user_version").fetchone()
+        if found not in (0, _FORMAT):
+            raise Corrupt(f"{path} has format {found}, this program knows {_FORMAT}")
+        for statement in _SCHEMA if found == 0 else ():
+            connection.execute(statement)
+        connection.execute("COMMIT")
+    finally:
+        connection.close()
+
+
+def _use_wal(connection: sqlite3.Connection, deadline: float) -> None:
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(0.005)
+
+
+def _fenced(epoch: Epoch, work: Work[T]) -> Work[T]:
+    """The same work under the epoch: whether it is the current one is read in its transaction."""
+
+    def checked(connection: sqlite3.Connection) -> T:
+        current = _epoch(connection)
+        if current != epoch:
+            raise Fenced(epoch, current)
+        return work(connection)
+
+    return checked
+
+
+def _epoch(connection: sqlite3.Connection) -> Epoch:
+    return Epoch(connection.execute("SELECT epoch FROM epoch").fetchone()[0])
+
+
+def _raise_epoch(connection: sqlite3.Connection) -> Epoch:
+    # The rows of writers from older generations are of no more use: those can commit nothing.
+    connection.execute("DELETE FROM writers")
+    row = connection.execute("UPDATE epoch SET epoch = epoch + 1 RETURNING epoch").fetchone()
+    return Epoch(row[0])
+
+
+def _head(
+    connection: sqlite3.Connection, shard_id: ShardId, known_seqno: int | None
+) -> Head | Unchanged | None:
+    row = connection.execute(_HEAD, (known_seqno, shard_id)).fetchone()
+    if row is None:
+        return None
+    return Unchanged() if row[1] is None else Head(row[0], row[1])
+
+
+def _heads(
+    connection: sqlite3.Connection, known_seqnos: Mapping[ShardId, int | None]
+) -> dict[ShardId, Head | Unchanged | None]:
+    if len(known_seqnos) == 1:
+        return {shard: _head(connection, shard, known) for shard, known in known_seqnos.items()}
+    connection.execute("BEGIN")
+    try:
+        return {shard: _head(connection, shard, known) for shard, known in known_seqnos.items()}
+    finally:
+        connection.execute("ROLLBACK")
+
+
+def _mismatched(
+    connection: sqlite3.Connection, sets: Sequence[CompareAndSet]
+) -> tuple[ShardId, ...]:
+    query = "SELECT seqno FROM shards WHERE shard_id = ?"
+    found: list[ShardId] = []
+    for change in sets:
+        row = connection.execute(query, (change.shard_id,)).fetchone()
+        if (None if row is None else row[0]) != change.expected_seqno:
+            found.append(change.shard_id)
+    return tuple(found)
+
+
+def _set(connection: sqlite3.Connection, sets: Sequence[CompareAndSet]) -> None:
+    connection.executemany(
+        """INSERT INTO shards VALUES (?, ?, ?) ON CONFLICT DO UPDATE
+        SET seqno = excluded.seqno, value = excluded.value""",
+        [(s.shard_id, s.next_seqno, s.value) for s in sorted(sets, key=lambda s: s.shard_id)],
+    )

@@ -1,0 +1,282 @@
+"""The one thread of a process that writes to a SQLite file.
+
+A commit waits for the disk, so it must not run on an event loop; and SQLite has one writer at a
+time, so more threads would only wait for each other. What queued up while one commit ran is
+committed together by the next.
+
+Whether a failed COMMIT happened is found out by reading: every transaction also writes its own
+number into a row of this writer, and nobody else writes that row. That holds whatever others
+committed in between.
+"""
+
+import asyncio
+import os
+import queue
+import sqlite3
+import threading
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Generic, TypeAlias, TypeVar, cast
+
+from evertide.persist.faults import StoreUnreachable
+
+T = TypeVar("T")
+Work: TypeAlias = Callable[[sqlite3.Connection], T]
+
+_GROUP_LIMIT: Final = 128
+_OPEN_TIMEOUT_S: Final = 10.0
+_FIRST_PAUSE_S: Final = 0.0002
+_LONGEST_PAUSE_S: Final = 0.005
+# The byte of the -shm file that SQLite locks while it writes in WAL mode.
+_WAL_WRITE_LOCK: Final = 120
+
+
+@dataclass(frozen=True, slots=True)
+class _Done(Generic[T]):
+    value: T
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    error: BaseException
+
+
+_Outcome: TypeAlias = "_Done[object] | _Failed"
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    work: Work[object]
+    loop: asyncio.AbstractEventLoop
+    future: "asyncio.Future[object]"
+
+
+def commit_transaction(connection: sqlite3.Connection) -> None:
+    """The step whose failure leaves the outcome open; tests put others in its place."""
+    connection.execute("COMMIT")
+
+
+class SqliteWriter:
+    """Runs work inside write transactions, one group after the other."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        lock_timeout_s: float,
+        commit: Callable[[sqlite3.Connection], None] = commit_transaction,
+    ) -> None:
+        self._path = path
+        self._lock_timeout_s = lock_timeout_s
+        self._commit = commit
+        self._name = uuid.uuid4().hex
+        self._number = 0
+        self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(
+            target=self._main, args=(connect(path, busy_timeout_s=0),), daemon=True
+        )
+        self._thread.start()
+
+    async def run(self, work: Work[T]) -> T:
+        """Run `work` in a write transaction; durable when this returns.
+
+        `work` may run more than once, each time after a rollback, and must only use its connection.
+        What it raises undoes it alone.
+        """
+        if not self._thread.is_alive():
+            raise StoreUnreachable(f"{self._path} was closed")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[object] = loop.create_future()
+        self._queue.put(_Request(work, loop, future))
+        return cast(T, await future)
+
+    def close(self) -> None:
+        """Finish what is queued and end the thread."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _main(self, connection: sqlite3.Connection) -> None:
+        ended = False
+        while not ended:
+            group, ended = self._next_group()
+            try:
+                outcomes = self._run_group(connection, [request.work for request in group])
+            except (sqlite3.Error, StoreUnreachable) as error:
+                _give_up(connection)
+                fault = error if isinstance(error, StoreUnreachable) else _unreachable(error)
+                outcomes = [_Failed(fault)] * len(group)
+            _deliver(group, outcomes)
+        connection.close()
+
+    def _next_group(self) -> tuple[list[_Request], bool]:
+        """What is waiting, at least one request; True when the end was asked for."""
+        group: list[_Request] = []
+        while len(group) < _GROUP_LIMIT:
+            try:
+                request = self._queue.get(block=not group)
+            except queue.Empty:
+                break
+            if request is None:
+                return group, True
+            group.append(request)
+        return group, False
+
+    def _run_group(
+        self, connection: sqlite3.Connection, works: Sequence[Work[object]]
+    ) -> list[_Outcome]:
+        if not works:
+            return []
+        deadline = time.monotonic() + self._lock_timeout_s
+        while True:
+            begin_write(connection, self._path, deadline)
+            before = connection.total_changes
+            outcomes = [_attempt(connection, work) for work in works]
+            if connection.total_changes == before:
+                connection.execute("ROLLBACK")
+                return outcomes
+            if self._finish(connection, deadline):
+                return outcomes
+            if time.monotonic() > deadline:
+                raise StoreUnreachable(f"{self._path} takes no commits")
+
+    def _finish(self, connection: sqlite3.Connection, deadline: float) -> bool:
+        """Commit; False: certainly not committed, so the group may run again."""
+        self._number += 1
+        connection.execute(
+            "INSERT INTO writers VALUES (?, ?) ON CONFLICT DO UPDATE SET number = excluded.number",
+            (self._name, self._number),
+        )
+        try:
+            self._commit(connection)
+        except sqlite3.Error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+                return False
+            return self._was_committed(deadline)
+        return True
+
+    def _was_committed(self, deadline: float) -> bool:
+        while True:
+            try:
+                reader = connect(self._path, busy_timeout_s=1)
+                try:
+                    row = reader.execute(
+                        "SELECT number FROM writers WHERE writer = ?", (self._name,)
+                    ).fetchone()
+                finally:
+                    reader.close()
+                return row is not None and row[0] == self._number
+            except sqlite3.Error as error:
+                if time.monotonic() > deadline:
+                    raise _unreachable(error) from error
+            time.sleep(_LONGEST_PAUSE_S)
+
+
+def connect(path: Path, *, busy_timeout_s: float) -> sqlite3.Connection:
+    """A connection in WAL mode whose commits reach the disk; transactions are begun by hand."""
+    # Another process may be cleaning up after the last connection, or recovering, just now.
+    connection = sqlite3.connect(
+        path, timeout=_OPEN_TIMEOUT_S, isolation_level=None, check_same_thread=False
+    )
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA wal_autocheckpoint = 4000")
+    connection.execute(f"PRAGMA busy_timeout = {int(busy_timeout_s * 1000)}")
+    return connection
+
+
+def begin_write(connection: sqlite3.Connection, path: Path, deadline: float) -> None:
+    """Take the write lock, looking again in short pauses: SQLite's own grow too long."""
+    pause_s = _FIRST_PAUSE_S
+    while True:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            return
+        except sqlite3.OperationalError as error:
+            if not is_busy(error):
+                raise
+            if time.monotonic() > deadline:
+                reason = f"{path} stayed locked"
+                raise StoreUnreachable(reason, holder_pid=write_lock_holder(path)) from error
+        time.sleep(pause_s)
+        pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
+
+
+def is_busy(error: sqlite3.OperationalError) -> bool:
+    """Whether another connection's lock is the reason."""
+    return (error.sqlite_errorcode & 0xFF) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def write_lock_holder(path: Path) -> int | None:
+    """The process that holds the write lock, as far as the system tells.
+
+    From /proc, because asking by fcntl would mean opening the file, and closing it again would drop
+    all locks that this process's own connections hold on it.
+    """
+    try:
+        inode = os.stat(f"{path}-shm").st_ino
+        locks = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return None
+    for line in locks:
+        fields = line.replace("->", " ").split()
+        if len(fields) < 8 or fields[3] != "WRITE" or fields[5].rpartition(":")[2] != str(inode):
+            continue
+        if int(fields[6]) <= _WAL_WRITE_LOCK and fields[7] in ("EOF", str(_WAL_WRITE_LOCK)):
+            return int(fields[4])
+    return None
+
+
+def _attempt(connection: sqlite3.Connection, work: Work[object]) -> _Outcome:
+    """Run one request of a group so that its failure undoes it and nothing else.
+
+    A failing store is not the request's failure: that ends the whole group.
+    """
+    connection.execute("SAVEPOINT request")
+    try:
+        outcome: _Outcome = _Done(work(connection))
+    except sqlite3.Error:
+        raise
+    except Exception as error:  # noqa: BLE001 - this loop owns the request; its asker is told
+        connection.execute("ROLLBACK TO request")
+        outcome = _Failed(error)
+    connection.execute("RELEASE request")
+    return outcome
+
+
+def _give_up(connection: sqlite3.Connection) -> None:
+    try:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+    except sqlite3.Error:
+        pass  # the store is failing, which its askers are being told
+
+
+def _unreachable(error: sqlite3.Error) -> StoreUnreachable:
+    return StoreUnreachable(str(error))
+
+
+def _deliver(group: Sequence[_Request], outcomes: Sequence[_Outcome]) -> None:
+    by_loop: defaultdict[asyncio.AbstractEventLoop, list[tuple[_Request, _Outcome]]]
+    by_loop = defaultdict(list)
+    for request, outcome in zip(group, outcomes, strict=True):
+        by_loop[request.loop].append((request, outcome))
+    for loop, settled in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_settle, settled)
+        except RuntimeError:
+            pass  # that loop has ended, and with it whoever asked
+
+
+def _settle(settled: Sequence[tuple[_Request, _Outcome]]) -> None:
+    for request, outcome in settled:
+        if request.future.done():
+            continue  # its asker was cancelled meanwhile
+        match outcome:
+            case _Done(value):
+                request.future.set_result(value)
+            case _Failed(error):
+                request.future.set_exception(error)

@@ -1,0 +1,190 @@
+"""Tables: one timestamp over many shards.
+
+All table writes of an environment commit through one `txns` shard. Its upper is the upper of every
+table: a commit moves it and appends the rows to the written tables' shards, all in one store
+transaction (docs/adr/2026-11-15-txns-in-one-transaction.md). A table's own shard keeps the upper of
+its last write; what it holds is complete up to the txns upper nevertheless, because nothing can be
+written to a table below that.
+
+Readers take the txns upper first and a table's state second, so that the state holds at least what
+that upper promises.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from typing import TypeAlias
+
+from evertide.persist.contents import Contents
+from evertide.persist.handle import Append, PersistClient, Refused
+from evertide.persist.state import (
+    Changed,
+    Forgotten,
+    Missing,
+    ShardChange,
+    ShardState,
+    UpperMismatch,
+    append,
+    create,
+    existing,
+    forget,
+    initial_state,
+    restore,
+)
+from evertide.persist.store.protocol import AppliedWrite
+from evertide.persist.updates import zip_updates
+from evertide.vocab.datum import Row
+from evertide.vocab.ids import ShardId
+from evertide.vocab.relation_desc import RelationDesc
+from evertide.vocab.timestamp import EMPTY_FRONTIER, MIN_TS, Timestamp, step_forward
+from evertide.vocab.update import Update
+
+
+@dataclass(frozen=True, slots=True)
+class TableWrite:
+    """Rows with their diffs for one table."""
+
+    desc: RelationDesc
+    rows: Sequence[tuple[Row, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """Durable at this timestamp; the upper of all tables is one beyond it."""
+
+    at: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class TxnsUpperMismatch:
+    """Another commit was first: take a new timestamp, and look again at what was read."""
+
+    actual: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class TableForgotten:
+    """The table was dropped before the commit."""
+
+    shard_id: ShardId
+
+
+CommitOutcome: TypeAlias = Committed | TxnsUpperMismatch | TableForgotten
+
+
+class Txns:
+    """All tables of an environment."""
+
+    def __init__(self, client: PersistClient, txns_shard: ShardId) -> None:
+        self._client = client
+        self._shard = txns_shard
+
+    async def ensure(self) -> None:
+        """Make the txns shard if it does not exist."""
+        await self._client.machine.apply_all([create(self._shard, initial_state())])
+
+    async def upper(self) -> Timestamp:
+        """THE upper of every table."""
+        return (await self._client.state(self._shard)).upper
+
+    async def wait_for_upper(self, beyond: Timestamp) -> Timestamp:
+        """The upper of every table, once it is > beyond."""
+        return await self._client.wait_for_upper(self._shard, beyond)
+
+    async def commit(
+        self,
+        writes: Mapping[ShardId, TableWrite],
+        *,
+        at: Timestamp,
+        expected_upper: Timestamp | None = None,
+        applied: Sequence[AppliedWrite] = (),
+    ) -> CommitOutcome:
+        """All writes at `at`, or nothing; without writes only time moves on.
+
+        Needs at >= upper. With `expected_upper` the upper must still be exactly that: nothing was
+        written since a reader saw all tables complete up to it. `applied` rides along, so that the
+        commit and the oracle's apply_write cost one store transaction.
+        """
+        upper = step_forward(at)
+        appends = [
+            Append(shard_id, write.desc, _updates(write.rows, at), None, upper)
+            for shard_id, write in writes.items()
+            if write.rows
+        ]
+        # A write without rows still needs its table to be there.
+        present = [ShardChange(s, existing(_check_kept)) for s, w in writes.items() if not w.rows]
+        advance = ShardChange(self._shard, existing(lambda s: _advance(s, at, expected_upper)))
+        outcome = await self._client.append_all(appends, also=[advance, *present], applied=applied)
+        return Committed(at) if not isinstance(outcome, Refused) else _lost(outcome)
+
+    def register(self, shard_id: ShardId, since: Timestamp = MIN_TS) -> ShardChange:
+        """Make a table's shard, or bring it back after `forget` with the contents it had.
+
+        To be made in one store transaction with the catalog's append (PersistClient.append_all).
+        """
+        return ShardChange(
+            shard_id,
+            lambda state: initial_state(since=since) if state is None else restore(state),
+        )
+
+    def forget(self, shard_id: ShardId) -> ShardChange:
+        """From the transaction that makes this change on, commits to the table are refused."""
+        return ShardChange(shard_id, existing(forget))
+
+    async def table_contents(
+        self, shard_id: ShardId, desc: RelationDesc, as_of: Timestamp
+    ) -> Contents:
+        """What the table holds at as_of, shared with other readers: the cheapest form of a read.
+
+        Waits until upper > as_of; raises BelowSince.
+        """
+        await self.wait_for_upper(as_of)
+        return await self._client.reader.contents(shard_id, desc, as_of)
+
+    async def table_snapshot(
+        self, shard_id: ShardId, desc: RelationDesc, as_of: Timestamp
+    ) -> list[Update]:
+        """The same as updates, consolidated, every ts = as_of."""
+        return (await self.table_contents(shard_id, desc, as_of)).updates()
+
+    async def table_updates(
+        self, shard_id: ShardId, desc: RelationDesc, lower: Timestamp, upper: Timestamp
+    ) -> list[Update]:
+        """Updates with lower <= ts < upper; waits until the upper of all tables >= `upper`."""
+        await self.wait_for_upper(Timestamp(upper - 1))
+        return await self._client.reader.updates(shard_id, desc, lower, upper)
+
+    async def table_listen(
+        self, shard_id: ShardId, desc: RelationDesc, from_ts: Timestamp
+    ) -> AsyncIterator[tuple[list[Update], Timestamp]]:
+        """(updates, new upper) each time the upper of all tables moves, from from_ts on."""
+        lower = from_ts
+        while lower != EMPTY_FRONTIER:
+            upper = await self.wait_for_upper(lower)
+            yield await self._client.reader.updates(shard_id, desc, lower, upper), upper
+            lower = upper
+
+
+def _updates(rows: Sequence[tuple[Row, int]], at: Timestamp) -> list[Update]:
+    return zip_updates((row for row, _ in rows), repeat(at), (d for _, d in rows), repeat(None))
+
+
+def _check_kept(state: ShardState) -> Changed:
+    return Forgotten() if state.forgotten else state
+
+
+def _advance(state: ShardState, at: Timestamp, expected_upper: Timestamp | None) -> Changed:
+    """Move the upper of all tables beyond `at`, from wherever it is or from exactly there."""
+    if state.upper > at or (expected_upper is not None and state.upper != expected_upper):
+        return UpperMismatch(state.upper)
+    return append(state, lower=state.upper, upper=step_forward(at), writer=None)
+
+
+def _lost(refused: Refused) -> TxnsUpperMismatch | TableForgotten:
+    match refused.refusal:
+        case UpperMismatch(actual):
+            return TxnsUpperMismatch(actual)
+        case Forgotten() | Missing():
+            return TableForgotten(refused.shard_id)
+        case _:
+            raise AssertionError(f"a commit is not refused by {refused}")
