@@ -5,8 +5,9 @@ process nor reach another client's session, and that a slow reader costs one chu
 a whole answer. Refuses to know SQL, timestamps and storage: it sees sessions through
 adapter/client.py and text formats through expr/text_input.py and expr/text_output.py.
 
-Files in order of control flow: server (sockets, limits, cancel requests) gives bytes to inbox,
-which lets codec make messages of them; connection drives machine with each message and performs
-the requests that machine makes. machine answers with replies, keeps names in portals, and lets
-values and binary turn datums to bytes and back. http and metrics stand beside all that.
+Files in order of control flow. server listens and backends counts who is connected. connection
+owns one client: channel is its transport, inbox queues what codec makes of its bytes (messages).
+For each message connection drives machine, which decides alone: startup checks who begins, portals
+keeps names, requests says what has to be awaited, replies is what clients are told. values turns
+rows and parameters to bytes and back with binary and numeric. http and metrics stand beside.
 """

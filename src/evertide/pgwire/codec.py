@@ -13,9 +13,25 @@ from struct import error as StructError
 from typing import TypeAlias
 
 from evertide.pgwire.messages import (
-    Bind, BrokenStream, CancelRequest, Close, CopyInput, Describe, Encryption, EncryptionRequest,
-    Execute, Flush, FrontendMessage, FunctionCall, InvalidMessage, Parse, Query, StartupMessage,
-    Sync, Target, Terminate,
+    Bind,
+    BrokenStream,
+    CancelRequest,
+    Close,
+    CopyInput,
+    Describe,
+    Encryption,
+    EncryptionRequest,
+    Execute,
+    Flush,
+    FrontendMessage,
+    FunctionCall,
+    InvalidMessage,
+    Parse,
+    Query,
+    StartupMessage,
+    Sync,
+    Target,
+    Terminate,
 )
 from evertide.vocab.errors import CharacterNotInRepertoire, ProtocolViolation, SqlError
 
@@ -218,10 +234,14 @@ class Decoder:
             self._buffer = bytearray()
         return messages
 
-    def expect_startup(self) -> None:
-        """The encryption request is about to be answered: what comes from now on counts."""
-        assert self._phase is _Phase.NEGOTIATING, "only an encryption request is answered"
-        self._phase = _Phase.STARTUP
+    def expect_startup(self) -> bool:
+        """The encryption request is about to be answered: what comes from now on counts.
+
+        False: it must not be answered, for something came before its answer.
+        """
+        if self._phase is _Phase.NEGOTIATING:
+            self._phase = _Phase.STARTUP
+        return self._phase is _Phase.STARTUP
 
     def let_in(self) -> None:
         """The client has a session; from now on it may send long messages."""

@@ -55,7 +55,9 @@ def ready_for_query(status: TransactionStatus) -> bytes:
 def negotiate_protocol_version(unknown_options: Sequence[str]) -> bytes:
     """Tells a client that asked for more what it gets."""
     options = b"".join([_string(name) for name in unknown_options])
-    return _message(b"v", _INT32.pack(PROTOCOL_VERSION) + _INT32.pack(len(unknown_options)) + options)
+    return _message(
+        b"v", _INT32.pack(PROTOCOL_VERSION) + _INT32.pack(len(unknown_options)) + options
+    )
 
 
 def parameter_status(parameters: Mapping[str, str]) -> bytes:
@@ -97,17 +99,12 @@ def copy_out_response(column_count: int) -> bytes:
 
 def error_response(error: SqlError, severity: Severity = Severity.ERROR) -> bytes:
     position = None if error.position is None else str(error.position)
-    return _report(
-        b"E", severity, error.code, error.message, error.detail, error.hint, position
-    )
+    return _report(b"E", severity, error.code, error.message, error.detail, error.hint, position)
 
 
 def notice_response(notices: Iterable[Notice]) -> bytes:
     return b"".join(
-        [
-            _report(b"N", n.severity, n.sqlstate, n.message, n.detail, n.hint, None)
-            for n in notices
-        ]
+        [_report(b"N", n.severity, n.sqlstate, n.message, n.detail, n.hint, None) for n in notices]
     )
 
 

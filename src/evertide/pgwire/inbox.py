@@ -1,0 +1,65 @@
+"""Messages that a client has sent and that have not been handled yet."""
+
+import asyncio
+from collections import deque
+
+from evertide.pgwire.channel import Channel
+from evertide.pgwire.codec import Decoder
+from evertide.pgwire.messages import FrontendMessage
+
+# A client may send ahead this much; then it has to wait until all of it has been handled.
+MAX_QUEUED_MESSAGES = 1_000
+MAX_QUEUED_BYTES = 1024 * 1024
+
+
+class Inbox:
+    """A bounded queue with one consumer: the task that owns the connection."""
+
+    def __init__(self, channel: Channel, decoder: Decoder) -> None:
+        self._channel = channel
+        self._decoder = decoder
+        self._messages: deque[FrontendMessage] = deque()
+        self._queued_bytes = 0
+        self._closed = False
+        self._arrival: asyncio.Future[None] | None = None
+
+    def feed(self, received: bytes) -> None:
+        """Take what came from the network; too much of it stops the reading."""
+        if self._closed:
+            return
+        self._messages.extend(self._decoder.feed(received))
+        if not self._messages:
+            return
+        self._queued_bytes += len(received)
+        if len(self._messages) > MAX_QUEUED_MESSAGES or self._queued_bytes > MAX_QUEUED_BYTES:
+            self._channel.set_reading(False)
+        self._wake()
+
+    async def next_message(self) -> FrontendMessage | None:
+        """The next message in order; None when there will be no more."""
+        while not self._closed:
+            if self._messages:
+                return self._messages.popleft()
+            self._queued_bytes = 0
+            self._channel.set_reading(True)
+            self._arrival = asyncio.get_running_loop().create_future()
+            await self._arrival
+        return None
+
+    def close(self) -> None:
+        """No more messages; those still queued are dropped."""
+        self._closed = True
+        self._messages.clear()
+        self._wake()
+
+    def expect_startup(self) -> bool:
+        """See Decoder.expect_startup."""
+        return self._decoder.expect_startup()
+
+    def let_in(self) -> None:
+        """See Decoder.let_in."""
+        self._decoder.let_in()
+
+    def _wake(self) -> None:
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)

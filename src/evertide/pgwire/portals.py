@@ -1,0 +1,124 @@
+"""The prepared statements and portals that one connection has named.
+
+The empty name is the unnamed statement or portal, which the next one replaces; any other name is
+taken until it is closed. Portals live at most as long as their transaction.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from evertide.adapter.client import Prepared, Response, RowsResponse
+from evertide.pgwire.messages import Bind, Target
+from evertide.pgwire.values import decode_parameters, expand_formats
+from evertide.vocab.datum import Datum, Row
+from evertide.vocab.errors import (
+    DuplicateCursor,
+    DuplicatePreparedStatement,
+    FeatureNotSupported,
+    ObjectNotInPrerequisiteState,
+    ProtocolViolation,
+    UndefinedPortal,
+    UndefinedPreparedStatement,
+)
+
+
+@dataclass(slots=True)
+class Portal:
+    """A statement with its parameters, and how much of its answer the client has been given."""
+
+    prepared: Prepared
+    parameters: Sequence[Datum]
+    formats: tuple[int, ...]
+    # None until the first Execute.
+    response: Response | None = None
+    rows_given: int = 0
+
+    def take_rows(self, max_rows: int) -> tuple[Sequence[Row], bool]:
+        """The next rows, and whether more may follow.
+
+        As PostgreSQL does it, a full batch always leaves the portal suspended, even if it was the
+        last: clients ask again and get an empty batch.
+        """
+        assert isinstance(self.response, RowsResponse)
+        rows = self.response.rows
+        if max_rows > 0:
+            rows = rows[self.rows_given : self.rows_given + max_rows]
+        elif self.rows_given:
+            rows = rows[self.rows_given :]
+        self.rows_given += len(rows)
+        return rows, max_rows > 0 and len(rows) == max_rows
+
+
+@dataclass(slots=True)
+class Names:
+    """What the names of one connection stand for."""
+
+    statements: dict[str, Prepared] = field(default_factory=dict)
+    portals: dict[str, Portal] = field(default_factory=dict)
+
+    def check_new_statement(self, name: str) -> None:
+        """Refuse a name that is taken; asked before the work of preparing."""
+        if name and name in self.statements:
+            raise DuplicatePreparedStatement(f'prepared statement "{name}" already exists')
+        self.statements.pop(name, None)
+
+    def statement(self, name: str) -> Prepared:
+        try:
+            return self.statements[name]
+        except KeyError:
+            raise UndefinedPreparedStatement(
+                f'prepared statement "{name}" does not exist'
+                if name
+                else "unnamed prepared statement does not exist"
+            ) from None
+
+    def portal(self, name: str) -> Portal:
+        try:
+            return self.portals[name]
+        except KeyError:
+            raise UndefinedPortal(f'portal "{name}" does not exist') from None
+
+    def bind(self, message: Bind) -> None:
+        """Make the portal that a Bind message describes."""
+        prepared = self.statement(message.statement)
+        if message.portal and message.portal in self.portals:
+            raise DuplicateCursor(f'portal "{message.portal}" already exists')
+        types, given = prepared.parameter_types, len(message.values)
+        if given != len(types):
+            raise ProtocolViolation(
+                f"bind message supplies {given} parameters, but prepared statement "
+                f'"{message.statement}" requires {len(types)}'
+            )
+        parameter_formats = expand_formats(message.parameter_formats, given, "parameter")
+        parameters = decode_parameters(types, parameter_formats, message.values)
+        columns = 0 if prepared.result is None else prepared.result.arity
+        # A statement without rows has no columns to format, whatever the client says of them.
+        codes = message.result_formats if columns else ()
+        formats = expand_formats(codes, columns, "result")
+        self.portals[message.portal] = Portal(prepared, parameters, formats)
+
+    def close(self, kind: Target, name: str) -> None:
+        """Forget a name; one that nobody knows is no mistake."""
+        if kind is Target.PORTAL:
+            self.portals.pop(name, None)
+        else:
+            self.statements.pop(name, None)
+
+    def forget_unnamed(self) -> None:
+        """A simple query uses the unnamed statement and portal for itself."""
+        self.statements.pop("", None)
+        self.portals.pop("", None)
+
+
+def check_runnable(portal: Portal, name: str) -> None:
+    """Only rows can be asked for twice: running a command again would repeat its effect."""
+    if portal.response is not None and not isinstance(portal.response, RowsResponse):
+        raise ObjectNotInPrerequisiteState(f'portal "{name}" cannot be run')
+
+
+def check_shape(prepared: Prepared, response: Response) -> None:
+    """The client reads rows by the description it was given, perhaps before the catalog changed."""
+    described = () if prepared.result is None else prepared.result.types
+    got = response.desc.types if isinstance(response, RowsResponse) else described
+    if [sql_type.oid for sql_type in described] != [sql_type.oid for sql_type in got]:
+        raise FeatureNotSupported("cached plan must not change result type")

@@ -1,0 +1,129 @@
+"""What the state machine asks of the side that may wait, and how it gets the answers.
+
+The machine's handlers are generators: they yield a request and are resumed with its outcome, or
+with the exception it raised. So a handler reads from top to bottom like a coroutine, yet a test can
+play the other side by hand.
+"""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from evertide.adapter.client import (
+    CommandResponse,
+    CopyOutResponse,
+    EmptyResponse,
+    Prepared,
+    Response,
+    RowsResponse,
+    SessionClient,
+)
+from evertide.vocab.datum import Datum
+
+
+@dataclass(frozen=True, slots=True)
+class BackendKey:
+    """What a client must show to cancel: `pid` finds the connection, `secret` proves the right."""
+
+    pid: int
+    secret: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerEncryption:
+    """Say yes or no to an encryption request and, after a yes, go on encrypted."""
+
+    accept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    parameters: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CancelBackend:
+    """Cancel whatever runs on the connection with this key, if there is one."""
+
+    key: BackendKey
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareStatement:
+    text: str
+    parameter_oids: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class RunStatement:
+    prepared: Prepared
+    parameters: Sequence[Datum]
+
+
+@dataclass(frozen=True, slots=True)
+class EndImplicit:
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Write this, in order and whole."""
+
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SendRows:
+    """Write this part of an answer, then wait until the client has read enough for the next.
+
+    A cancel that comes meanwhile raises QueryCanceled here: the statement has run, but its answer
+    may be endless to its reader.
+    """
+
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnect:
+    """Close the connection when all that was sent has gone out.
+
+    `with_reason`: the client does not expect it, so give it time to read why.
+    """
+
+    with_reason: bool
+
+
+Request: TypeAlias = (
+    AnswerEncryption | OpenSession | CancelBackend | PrepareStatement | RunStatement | EndImplicit
+    | Send | SendRows | Disconnect
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOpened:
+    session: SessionClient
+
+
+Outcome: TypeAlias = SessionOpened | Prepared | Response | None
+
+T = TypeVar("T")
+Asking: TypeAlias = Generator[Request, Outcome, T]
+Steps: TypeAlias = Asking[None]
+
+
+def open_session(parameters: dict[str, str]) -> Asking[SessionClient]:
+    outcome = yield OpenSession(parameters)
+    assert isinstance(outcome, SessionOpened)
+    return outcome.session
+
+
+def prepare(text: str, parameter_oids: Sequence[int]) -> Asking[Prepared]:
+    outcome = yield PrepareStatement(text, parameter_oids)
+    assert isinstance(outcome, Prepared)
+    return outcome
+
+
+def run(prepared: Prepared, parameters: Sequence[Datum]) -> Asking[Response]:
+    outcome = yield RunStatement(prepared, parameters)
+    assert isinstance(outcome, RowsResponse | CopyOutResponse | CommandResponse | EmptyResponse)
+    return outcome

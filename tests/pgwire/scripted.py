@@ -1,0 +1,221 @@
+"""Sessions that answer from a script, and a server in a thread that hands them out."""
+
+import asyncio
+import ssl
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from evertide.adapter.client import (
+    CommandResponse,
+    CopyOutResponse,
+    EmptyResponse,
+    Prepared,
+    Response,
+    RowsResponse,
+    SessionClient,
+    SessionEvents,
+    TransactionStatus,
+)
+from evertide.pgwire.backends import Limits
+from evertide.pgwire.server import PgServer
+from evertide.vocab.datum import Datum
+from evertide.vocab.errors import QueryCanceled, UndefinedTable
+from evertide.vocab.relation_desc import RelationDesc
+from evertide.vocab.sql_type import INT2, INT4, INT8, TEXT, SqlType
+
+Body: TypeAlias = Callable[["ScriptedSession", Sequence[Datum]], Awaitable[Response]]
+
+
+@dataclass(frozen=True)
+class Line:
+    """What one statement answers: a response, an exception, or a function that finds out."""
+
+    answer: Response | Exception | Body
+    parameter_types: tuple[SqlType, ...] = ()
+    result: RelationDesc | None = None
+
+    @property
+    def described(self) -> RelationDesc | None:
+        if isinstance(self.answer, RowsResponse):
+            return self.answer.desc
+        return self.result
+
+
+PARAMETERS = {
+    "server_version": "16.0",
+    "client_encoding": "UTF8",
+    "standard_conforming_strings": "on",
+    "DateStyle": "ISO, MDY",
+    "IntervalStyle": "postgres",
+    "TimeZone": "UTC",
+    "integer_datetimes": "on",
+    "mz_version": "v0.130.0 (scripted)",
+}
+
+
+@dataclass
+class ScriptedSession:
+    """Splits at semicolons, knows BEGIN, COMMIT, ROLLBACK, and the lines of its script."""
+
+    script: dict[str, Line]
+    opened_with: dict[str, str]
+    internal: bool
+    status: TransactionStatus = TransactionStatus.IDLE
+    events: SessionEvents = field(default_factory=SessionEvents)
+    ends: list[bool] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    closed: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def transaction_status(self) -> TransactionStatus:
+        return self.status
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        return PARAMETERS
+
+    def split(self, text: str) -> list[Prepared]:
+        return [self._prepared(part.strip()) for part in text.split(";") if part.strip()]
+
+    async def prepare(self, text: str, parameter_oids: Sequence[int]) -> Prepared:
+        self.texts.append(text)
+        prepared = self._prepared(text.strip().rstrip(";"))
+        asked = [_BY_OID.get(oid) for oid in parameter_oids]
+        asked += [None] * (len(prepared.parameter_types) - len(asked))
+        types = zip(asked, prepared.parameter_types, strict=True)
+        return replace(prepared, parameter_types=tuple(want or own for want, own in types))
+
+    def _prepared(self, text: str) -> Prepared:
+        if text.upper() in _TRANSACTION_VERBS or not text:
+            return Prepared(text, text)
+        line = self.script.get(text)
+        if line is None:
+            raise UndefinedTable(f"no line for {text[:100]}", position=1)
+        return Prepared(text, line, line.parameter_types, line.described)
+
+    async def execute(self, prepared: Prepared, parameters: Sequence[Datum]) -> Response:
+        self.cancelled.clear()
+        if not prepared.text:
+            return EmptyResponse()
+        if isinstance(prepared.statement, str):
+            return self._change_transaction(prepared.statement.upper())
+        assert isinstance(prepared.statement, Line)
+        answer = prepared.statement.answer
+        if isinstance(answer, Exception):
+            raise answer
+        if isinstance(answer, RowsResponse | CopyOutResponse | CommandResponse | EmptyResponse):
+            return answer
+        return await answer(self, parameters)
+
+    def _change_transaction(self, verb: str) -> Response:
+        self.status = _TRANSACTION_VERBS[verb]
+        return CommandResponse(verb.split()[0])
+
+    async def end_implicit(self, *, failed: bool) -> None:
+        self.ends.append(failed)
+        if failed and self.status is TransactionStatus.IN_TRANSACTION:
+            self.status = TransactionStatus.FAILED
+
+    def take_events(self) -> SessionEvents:
+        taken, self.events = self.events, SessionEvents()
+        return taken
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+
+    async def close(self) -> None:
+        self.cancelled.set()
+        self.closed.set()
+
+    async def wait_for_cancel(self) -> Response:
+        await self.cancelled.wait()
+        raise QueryCanceled("canceling statement due to user request")
+
+
+# Types that clients choose by themselves for what they send.
+_BY_OID = {sql_type.oid: sql_type for sql_type in (INT2, INT4, INT8, TEXT)}
+
+_TRANSACTION_VERBS = {
+    "BEGIN": TransactionStatus.IN_TRANSACTION,
+    "COMMIT": TransactionStatus.IDLE,
+    "ROLLBACK": TransactionStatus.IDLE,
+    "BEGIN ISOLATION LEVEL READ COMMITTED": TransactionStatus.IN_TRANSACTION,
+}
+
+
+@dataclass
+class ScriptedFactory:
+    """Opens sessions and keeps them, so that a test can look at what a client did."""
+
+    script: dict[str, Line]
+    sessions: list[ScriptedSession] = field(default_factory=list)
+    refusal: Exception | None = None
+
+    async def open_session(self, parameters: dict[str, str], *, internal: bool) -> SessionClient:
+        if self.refusal is not None:
+            raise self.refusal
+        session = ScriptedSession(self.script, parameters, internal)
+        self.sessions.append(session)
+        return session
+
+
+@dataclass
+class RunningServer:
+    """A server whose event loop runs in a thread, so that blocking clients can be used."""
+
+    factory: ScriptedFactory
+    loop: asyncio.AbstractEventLoop
+    server: PgServer
+    host: str = ""
+    port: int = 0
+
+    @property
+    def dsn(self) -> str:
+        return f"host={self.host} port={self.port} user=tester dbname=test sslmode=disable"
+
+    @property
+    def last_session(self) -> ScriptedSession:
+        return self.factory.sessions[-1]
+
+    def say(self, text: str, answer: Response | Exception | Body, *types: SqlType) -> None:
+        """Add a line to the script."""
+        self.factory.script[text] = Line(answer, types)
+
+    def run(self, work: Awaitable[object]) -> None:
+        """Run this in the server's thread and wait for it."""
+
+        async def wrapped() -> None:
+            await work
+
+        asyncio.run_coroutine_threadsafe(wrapped(), self.loop).result(timeout=30)
+
+
+@contextmanager
+def running_server(
+    *,
+    limits: Limits | None = None,
+    tls: ssl.SSLContext | None = None,
+    new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
+) -> Iterator[RunningServer]:
+    loop = new_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    running = RunningServer(ScriptedFactory({}), loop, PgServer(limits=limits, tls=tls))
+
+    async def start() -> None:
+        running.host, running.port = await running.server.start(
+            "127.0.0.1", 0, running.factory, internal=False
+        )
+
+    running.run(start())
+    try:
+        yield running
+    finally:
+        running.run(running.server.stop())
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(timeout=30)
+        loop.close()
