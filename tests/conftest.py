@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.support.postgres import running_postgres
+from tests.support.server import Server, running_server
 
 TESTS = Path(__file__).parent
 
 # A folder of costly tests marks all of its files.
-FOLDER_MARKERS = {"spark": "spark", "wire": "wire"}
+FOLDER_MARKERS = {"spark": "spark", "wire": "wire", "process": "wire", "views": "spark"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,3 +44,10 @@ def postgres_dsn() -> Iterator[str]:
     """One PostgreSQL 16 per run; a test that needs a clean one creates its own database."""
     with running_postgres() as dsn:
         yield dsn
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server per run for tests that do not kill it; each uses names of its own."""
+    with running_server(tmp_path_factory.mktemp("server") / "data") as running:
+        yield running

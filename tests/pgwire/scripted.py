@@ -115,6 +115,10 @@ class ScriptedSession:
         self.status = _TRANSACTION_VERBS[verb]
         return CommandResponse(verb.split()[0])
 
+    def cursor_desc(self, name: str) -> RelationDesc | None:
+        assert name, "the unnamed portal is never a cursor"
+        return None
+
     async def end_implicit(self, *, failed: bool) -> None:
         self.ends.append(failed)
         if failed and self.status is TransactionStatus.IN_TRANSACTION:

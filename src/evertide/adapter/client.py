@@ -105,6 +105,13 @@ class SessionClient(Protocol):
         """Run it. Parameters are datums of `prepared.parameter_types`."""
         ...
 
+    def cursor_desc(self, name: str) -> RelationDesc | None:
+        """The rows of a cursor that DECLARE made; None if there is none of this name.
+
+        A cursor is a portal to clients: psycopg describes it as one.
+        """
+        ...
+
     async def end_implicit(self, *, failed: bool) -> None:
         """End the implicit transaction: after a simple query's last statement, or at Sync.
 

@@ -2,5 +2,5 @@
 
 Promises pure functions from optimised expressions to dataflow descriptions and delta plans, and
 the commands and responses that a replica understands. Refuses to know how any of it is executed.
-Files in order of use: description, build, delta_plan, delta, protocol.
+Files in order of use: description, build, delta_plan, delta, plan_codec, protocol, channel.
 """

@@ -210,6 +210,10 @@ class Machine:
 
     def _describe(self, message: Describe) -> None:
         if message.kind is Target.PORTAL:
+            cursor = self._open_session.cursor_desc(message.name) if message.name else None
+            if cursor is not None:
+                self._reply_shape(cursor, (TEXT_FORMAT,) * cursor.arity)
+                return
             portal = self._names.portal(message.name)
             self._reply_shape(portal.prepared.result, portal.formats)
             return

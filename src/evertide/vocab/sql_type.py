@@ -174,3 +174,18 @@ UNKNOWN = SqlType(Kind.UNKNOWN)
 def array_of(element: SqlType) -> SqlType:
     """The array type with these elements."""
     return SqlType(Kind.ARRAY, element=element)
+
+
+_BY_OID = {oid: SqlType(kind) for kind, (oid, _) in _OIDS.items()}
+_BY_OID.update(
+    {array_oid: array_of(SqlType(kind)) for kind, (_, array_oid) in _OIDS.items() if array_oid}
+)
+
+
+def type_of_oid(oid: int) -> SqlType | None:
+    """The type that clients know by this number; None for one we do not have.
+
+    >>> type_of_oid(23) == INT4, type_of_oid(1) is None
+    (True, True)
+    """
+    return _BY_OID.get(oid)

@@ -1,0 +1,231 @@
+"""One connection's client of the adapter: parses, plans, dispatches, keeps the transaction."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+import structlog
+
+from evertide.adapter.client import (
+    CommandResponse,
+    EmptyResponse,
+    Prepared,
+    Response,
+    SessionEvents,
+    TransactionStatus,
+)
+from evertide.adapter.describe import result_desc
+from evertide.adapter.dispatch import dispatch
+from evertide.adapter.environment import Environment
+from evertide.adapter.planning import Parsed, Planner, parse
+from evertide.adapter.session import Session, open_session
+from evertide.adapter.transaction import Transaction
+from evertide.adapter.variables import VARIABLES
+from evertide.expr.compile import compile_scalar
+from evertide.persist.faults import PersistFault
+from evertide.sql.plan.plans import (
+    CommitPlan,
+    ExecutePlan,
+    Plan,
+    PreparePlan,
+    RollbackPlan,
+)
+from evertide.vocab.datum import Datum
+from evertide.vocab.errors import (
+    DuplicatePreparedStatement,
+    InFailedTransaction,
+    InternalError,
+    InvalidAuthorization,
+    QueryCanceled,
+    SqlSyntaxError,
+    UndefinedPreparedStatement,
+)
+from evertide.vocab.relation_desc import RelationDesc
+from evertide.vocab.sql_type import SqlType, type_of_oid
+
+log = structlog.get_logger()
+
+
+class Connection:
+    """Implements adapter/client.py's SessionClient over one Session."""
+
+    def __init__(
+        self,
+        session: Session,
+        env: Environment,
+        planner: Planner,
+        on_fault: Callable[[PersistFault], None],
+    ) -> None:
+        self._session = session
+        self._env = env
+        self._planner = planner
+        # A fault of the store concerns the whole process: fenced ones must exit.
+        self._on_fault = on_fault
+        self._running: asyncio.Task[Response] | None = None
+
+    @property
+    def transaction_status(self) -> TransactionStatus:
+        transaction = self._session.transaction
+        if transaction is None or not transaction.explicit:
+            return TransactionStatus.IDLE
+        return TransactionStatus.FAILED if transaction.failed else TransactionStatus.IN_TRANSACTION
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        return self._session.variables.reported()
+
+    def split(self, text: str) -> list[Prepared]:
+        return [Prepared(parsed.text, parsed) for parsed in parse(text)]
+
+    async def prepare(self, text: str, parameter_oids: Sequence[int]) -> Prepared:
+        parsed = parse(text)
+        if len(parsed) > 1:
+            raise SqlSyntaxError("cannot insert multiple commands into a prepared statement")
+        if not parsed:
+            return Prepared(text, None)
+        types = [type_of_oid(oid) if oid else None for oid in parameter_oids]
+        return await self._prepared(text, parsed[0], types)
+
+    async def _prepared(
+        self, text: str, parsed: Parsed, types: Sequence[SqlType | None]
+    ) -> Prepared:
+        snapshot = await self._env.catalog.current()
+        planned = self._planner.plan(parsed, types, self._session, snapshot)
+        result = result_desc(planned.plan, self._session)
+        return Prepared(text, parsed, planned.parameter_types, result)
+
+    async def execute(self, prepared: Prepared, parameters: Sequence[Datum]) -> Response:
+        if prepared.statement is None:
+            return EmptyResponse()
+        self._running = asyncio.create_task(self._execute(prepared, parameters))
+        try:
+            return await self._limited(self._running)
+        except BaseException:
+            if self._session.transaction is not None and self._session.transaction.explicit:
+                self._session.transaction.failed = True
+            raise
+        finally:
+            self._running = None
+
+    async def _limited(self, running: asyncio.Task[Response]) -> Response:
+        """Wait for the statement, but no longer than its timeout; a cancel is told as 57014."""
+        timeout_ms = self._session.statement_timeout_ms
+        try:
+            async with asyncio.timeout(timeout_ms / 1_000 if timeout_ms else None):
+                return await running
+        except TimeoutError:
+            raise QueryCanceled("canceling statement due to statement timeout") from None
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if current is not None and current.cancelling():
+                raise  # the connection itself is ending
+            raise QueryCanceled("canceling statement due to user request") from None
+        except PersistFault as fault:
+            self._on_fault(fault)
+            raise InternalError(str(fault)) from fault
+
+    async def _execute(self, prepared: Prepared, parameters: Sequence[Datum]) -> Response:
+        parsed = prepared.statement
+        assert isinstance(parsed, Parsed)
+        snapshot = await self._env.catalog.current()
+        request = self._planner.request(
+            parsed, prepared.parameter_types, parameters, self._session, snapshot
+        )
+        self._refuse_after_failure(request.plan)
+        if self._session.transaction is None:
+            self._session.transaction = Transaction(explicit=False)
+        match request.plan:
+            case PreparePlan() as plan:
+                return await self._prepare_named(plan)
+            case ExecutePlan() as plan:
+                return await self._execute_named(plan)
+            case _:
+                return await dispatch(request, self._session, self._env)
+
+    def _refuse_after_failure(self, plan: Plan) -> None:
+        transaction = self._session.transaction
+        if transaction is None or not transaction.failed:
+            return
+        if not isinstance(plan, CommitPlan | RollbackPlan):
+            raise InFailedTransaction(
+                "current transaction is aborted, commands ignored until end of transaction block"
+            )
+
+    async def _prepare_named(self, plan: PreparePlan) -> Response:
+        if plan.name in self._session.prepared:
+            raise DuplicatePreparedStatement(f'prepared statement "{plan.name}" already exists')
+        parsed = parse(plan.sql)
+        types: Sequence[SqlType | None] = plan.parameter_types
+        prepared = await self._prepared(plan.sql, parsed[0], types)
+        self._session.prepared[plan.name] = prepared
+        return CommandResponse("PREPARE")
+
+    async def _execute_named(self, plan: ExecutePlan) -> Response:
+        prepared = self._session.prepared.get(plan.name)
+        if prepared is None:
+            raise UndefinedPreparedStatement(f'prepared statement "{plan.name}" does not exist')
+        if len(plan.arguments) != len(prepared.parameter_types):
+            raise SqlSyntaxError(
+                f'wrong number of parameters for prepared statement "{plan.name}"',
+                detail=f"Expected {len(prepared.parameter_types)} parameters but got"
+                f" {len(plan.arguments)}.",
+            )
+        arguments = [compile_scalar(argument)(()) for argument in plan.arguments]
+        return await self._execute(prepared, arguments)
+
+    def cursor_desc(self, name: str) -> RelationDesc | None:
+        cursor = self._session.cursors.get(name)
+        return None if cursor is None else cursor.desc
+
+    async def end_implicit(self, *, failed: bool) -> None:
+        transaction = self._session.transaction
+        if transaction is None:
+            return
+        if transaction.explicit:
+            transaction.failed = transaction.failed or failed
+        else:
+            self._session.end_transaction()
+
+    def take_events(self) -> SessionEvents:
+        notices, self._session.notices = self._session.notices, []
+        return SessionEvents(notices, self._session.variables.take_changed())
+
+    def cancel(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
+
+    async def close(self) -> None:
+        self.cancel()
+        self._session.end_transaction()
+
+
+class Connections:
+    """Opens sessions over one environment: the SessionFactory of an adapter."""
+
+    def __init__(self, env: Environment, on_fault: Callable[[PersistFault], None]) -> None:
+        self._env = env
+        self._planner = Planner(env)
+        self._on_fault = on_fault
+
+    async def open_session(self, parameters: dict[str, str], *, internal: bool) -> Connection:
+        """A session with the system's defaults and the startup message's wishes.
+
+        System users are only let in where only operators can connect.
+        """
+        try:
+            snapshot = await self._env.catalog.current()
+        except PersistFault as fault:
+            self._on_fault(fault)
+            raise InternalError(str(fault)) from fault
+        user = parameters.get("user", "")
+        if user.startswith("mz_") and not internal:
+            raise InvalidAuthorization(
+                f'role "{user}" may not log in here',
+                hint="System roles connect to the internal SQL address.",
+            )
+        system = {
+            name: value
+            for name, value in snapshot.system_configurations.items()
+            if name.lower() in VARIABLES
+        }
+        session = open_session(parameters, system, internal=internal)
+        return Connection(session, self._env, self._planner, self._on_fault)

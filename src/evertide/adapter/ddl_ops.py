@@ -1,0 +1,173 @@
+"""DDL plans to catalog ops; pure, one small function per kind."""
+
+from typing import assert_never
+
+from evertide.catalog.drop import without_cascade
+from evertide.catalog.objects import (
+    ClusterVariant,
+    Index,
+    IndexKey,
+    ManagedCluster,
+    UnmanagedCluster,
+    View,
+    VirtualCluster,
+    stored_columns,
+)
+from evertide.catalog.ops import (
+    CreateClusterOp,
+    CreateDatabaseOp,
+    CreateItemOp,
+    CreateSchemaOp,
+    DropClusterOp,
+    DropClusterReplicaOp,
+    DropDatabaseOp,
+    DropItemsOp,
+    DropSchemaOp,
+    NewMaterializedView,
+    NewReplica,
+    NewTable,
+    Op,
+    RenameItemOp,
+    SetSystemConfigurationOp,
+)
+from evertide.catalog.snapshot import Snapshot
+from evertide.sql.plan.plans import (
+    AlterSystemPlan,
+    CreateClusterPlan,
+    CreateDatabasePlan,
+    CreateIndexPlan,
+    CreateMaterializedViewPlan,
+    CreateSchemaPlan,
+    CreateTablePlan,
+    CreateViewPlan,
+    DdlPlan,
+    DropPlan,
+    RenameItemPlan,
+)
+from evertide.vocab.ids import ItemId, RoleId
+from evertide.vocab.relation_desc import RelationDesc
+from evertide.vocab.timestamp import Timestamp
+
+TAGS: dict[type[DdlPlan], str] = {
+    CreateTablePlan: "CREATE TABLE",
+    CreateViewPlan: "CREATE VIEW",
+    CreateMaterializedViewPlan: "CREATE MATERIALIZED VIEW",
+    CreateIndexPlan: "CREATE INDEX",
+    CreateSchemaPlan: "CREATE SCHEMA",
+    CreateDatabasePlan: "CREATE DATABASE",
+    CreateClusterPlan: "CREATE CLUSTER",
+    RenameItemPlan: "ALTER TABLE",
+    AlterSystemPlan: "ALTER SYSTEM",
+}
+
+
+def ops_for(plan: DdlPlan, owner: RoleId, as_of: Timestamp, snapshot: Snapshot) -> list[Op]:
+    """What a plan asks of the catalog. `as_of` is that of a new materialized view."""
+    match plan:
+        case CreateTablePlan():
+            return [_create_table(plan, owner)]
+        case CreateViewPlan():
+            return [*_replaced(plan.replaces, snapshot), _create_view(plan, owner)]
+        case CreateMaterializedViewPlan():
+            return [
+                *_replaced(plan.replaces, snapshot),
+                _create_materialized_view(plan, owner, as_of),
+            ]
+        case CreateIndexPlan():
+            return [_create_index(plan, owner)]
+        case CreateSchemaPlan():
+            return [CreateSchemaOp(database_id=plan.database_id, name=plan.name, owner=owner)]
+        case CreateDatabasePlan():
+            return [CreateDatabaseOp(name=plan.name, owner=owner)]
+        case CreateClusterPlan():
+            return [_create_cluster(plan, owner)]
+        case DropPlan():
+            return _drop(plan)
+        case RenameItemPlan(item_id=item_id, new_name=name, create_sql=create_sql):
+            return [RenameItemOp(item_id=item_id, new_name=name, create_sql=create_sql)]
+        case AlterSystemPlan(name=name, values=values):
+            return [SetSystemConfigurationOp(name, None if values is None else ", ".join(values))]
+        case _:
+            assert_never(plan)
+
+
+def _replaced(item_id: ItemId | None, snapshot: Snapshot) -> list[Op]:
+    """OR REPLACE: the old one goes first, with its indexes; refused if anything else needs it."""
+    return [] if item_id is None else [DropItemsOp(without_cascade(snapshot, (item_id,)))]
+
+
+def _create_table(plan: CreateTablePlan, owner: RoleId) -> CreateItemOp:
+    return CreateItemOp(
+        schema_id=plan.name.schema_id,
+        name=plan.name.name,
+        owner=owner,
+        create_sql=plan.create_sql,
+        columns=stored_columns(plan.desc, plan.defaults),
+        definition=NewTable(),
+    )
+
+
+def _create_view(plan: CreateViewPlan, owner: RoleId) -> CreateItemOp:
+    return CreateItemOp(
+        schema_id=plan.name.schema_id,
+        name=plan.name.name,
+        owner=owner,
+        create_sql=plan.create_sql,
+        columns=stored_columns(plan.desc),
+        depends_on=plan.depends_on,
+        definition=View(),
+    )
+
+
+def _create_materialized_view(
+    plan: CreateMaterializedViewPlan, owner: RoleId, as_of: Timestamp
+) -> CreateItemOp:
+    return CreateItemOp(
+        schema_id=plan.name.schema_id,
+        name=plan.name.name,
+        owner=owner,
+        create_sql=plan.create_sql,
+        columns=stored_columns(plan.desc),
+        depends_on=plan.depends_on,
+        definition=NewMaterializedView(cluster_id=plan.cluster_id, as_of=as_of),
+    )
+
+
+def _create_index(plan: CreateIndexPlan, owner: RoleId) -> CreateItemOp:
+    key_desc = RelationDesc(tuple(plan.desc.columns[i] for i in plan.key))
+    return CreateItemOp(
+        schema_id=plan.name.schema_id,
+        name=plan.name.name,
+        owner=owner,
+        create_sql=plan.create_sql,
+        columns=stored_columns(key_desc),
+        depends_on=(plan.on_item,),
+        definition=Index(
+            on_id=plan.on_item,
+            cluster_id=plan.cluster_id,
+            keys=tuple(IndexKey(position=i) for i in plan.key),
+        ),
+    )
+
+
+def _create_cluster(plan: CreateClusterPlan, owner: RoleId) -> CreateClusterOp:
+    variant: ClusterVariant
+    if plan.virtual:
+        variant = VirtualCluster()
+    elif plan.replicas is not None:
+        variant = UnmanagedCluster()
+    else:
+        assert plan.size is not None, "a managed cluster has a size"
+        variant = ManagedCluster(size=plan.size, replication_factor=plan.replication_factor)
+    replicas = tuple(NewReplica(name=name, size=size) for name, size in plan.replicas or ())
+    return CreateClusterOp(name=plan.name, owner=owner, variant=variant, replicas=replicas)
+
+
+def _drop(plan: DropPlan) -> list[Op]:
+    """Items first, then what held them."""
+    ops: list[Op] = [DropItemsOp(plan.items)] if plan.items else []
+    ops += [DropSchemaOp(schema_id) for schema_id in plan.schemas]
+    ops += [DropDatabaseOp(database_id) for database_id in plan.databases]
+    ops += [DropClusterReplicaOp(replica_id) for replica_id in plan.replicas]
+    ops += [DropClusterOp(cluster_id) for cluster_id in plan.clusters]
+    return ops

@@ -1,0 +1,185 @@
+"""The one exhaustive match from Plan to the file that runs it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from evertide.adapter.client import CommandResponse, CopyOutResponse, Response, RowsResponse
+from evertide.adapter.cursor import run_close, run_declare, run_fetch
+from evertide.adapter.ddl import run_ddl
+from evertide.adapter.environment import Environment
+from evertide.adapter.explain import run_explain, run_explain_timestamp
+from evertide.adapter.read import Question, run_read
+from evertide.adapter.session import Session
+from evertide.adapter.settings import (
+    run_reset_all,
+    run_set,
+    run_set_transaction,
+    run_show,
+)
+from evertide.adapter.transact import run_begin, run_commit, run_rollback
+from evertide.adapter.write import run_delete, run_insert, run_update
+from evertide.catalog.snapshot import Snapshot
+from evertide.expr.scalar import Literal
+from evertide.sql.plan.plans import (
+    AlterSystemPlan,
+    BeginPlan,
+    ClosePlan,
+    CommitPlan,
+    CopyToPlan,
+    CreateClusterPlan,
+    CreateDatabasePlan,
+    CreateIndexPlan,
+    CreateMaterializedViewPlan,
+    CreateSchemaPlan,
+    CreateTablePlan,
+    CreateViewPlan,
+    DdlPlan,
+    DeallocatePlan,
+    DeclarePlan,
+    DeletePlan,
+    DropPlan,
+    ExecutePlan,
+    ExplainPlan,
+    ExplainTimestampPlan,
+    FetchPlan,
+    InsertPlan,
+    NoticePlan,
+    Plan,
+    PreparePlan,
+    RenameItemPlan,
+    ResetAllPlan,
+    RollbackPlan,
+    SelectPlan,
+    SessionPlan,
+    SetTransactionPlan,
+    SetVariablePlan,
+    ShowVariablePlan,
+    UpdatePlan,
+)
+from evertide.vocab.datum import Row
+from evertide.vocab.errors import ActiveTransaction, UndefinedPreparedStatement
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A planned statement on its way.
+
+    `plan_again` plans the same statement against another snapshot, for DDL that lost a race.
+    """
+
+    plan: Plan
+    snapshot: Snapshot
+    parameters: tuple[Literal, ...]
+    plan_again: Callable[[Snapshot], Plan]
+
+
+async def dispatch(request: Request, session: Session, env: Environment) -> Response:
+    """Run a plan. EXECUTE does not come here: the connection replaces it by what it names."""
+    plan, snapshot, parameters = request.plan, request.snapshot, request.parameters
+    match plan:
+        case SelectPlan():
+            rows = await select_rows(plan, parameters, session, env, snapshot)
+            return RowsResponse(plan.desc, rows, plan.tag)
+        case CopyToPlan(select=select):
+            rows = await select_rows(select, parameters, session, env, snapshot)
+            return CopyOutResponse(select.desc, rows)
+        case InsertPlan():
+            return await run_insert(plan, parameters, session, env, snapshot)
+        case UpdatePlan():
+            return await run_update(plan, parameters, session, env, snapshot)
+        case DeletePlan():
+            return await run_delete(plan, parameters, session, env, snapshot)
+        case DeclarePlan(name=name, select=select):
+            rows = await select_rows(select, parameters, session, env, snapshot)
+            return run_declare(name, select.desc, rows, session)
+        case ExplainPlan():
+            return await run_explain(plan, parameters, session, env, snapshot)
+        case ExplainTimestampPlan():
+            return await run_explain_timestamp(plan, parameters, session, env, snapshot)
+        case (
+            CreateTablePlan()
+            | CreateViewPlan()
+            | CreateMaterializedViewPlan()
+            | CreateIndexPlan()
+            | CreateSchemaPlan()
+            | CreateDatabasePlan()
+            | CreateClusterPlan()
+            | DropPlan()
+            | RenameItemPlan()
+            | AlterSystemPlan()
+        ):
+            return await _ddl(request, plan, session, env)
+        case _:
+            return await _session_statement(plan, session, env)
+
+
+async def select_rows(
+    plan: SelectPlan,
+    parameters: tuple[Literal, ...],
+    session: Session,
+    env: Environment,
+    snapshot: Snapshot,
+) -> Sequence[Row]:
+    """The rows of a query."""
+    question = Question(plan.relation, plan.finishing, parameters)
+    return await run_read(question, session, env, snapshot, wanted_as_of=plan.as_of)
+
+
+async def _ddl(request: Request, plan: DdlPlan, session: Session, env: Environment) -> Response:
+    """DDL commits by itself, so it cannot be part of a transaction block."""
+    if session.transaction is not None and session.transaction.explicit:
+        raise ActiveTransaction(
+            "this statement cannot be run inside a transaction block",
+            hint="Run it on its own, outside BEGIN and COMMIT.",
+        )
+
+    def plan_again(snapshot: Snapshot) -> DdlPlan:
+        if snapshot.upper == request.snapshot.upper:
+            return plan
+        again = request.plan_again(snapshot)
+        assert isinstance(again, type(plan)), "a statement keeps its kind"
+        return again
+
+    return await run_ddl(plan_again, session, env)
+
+
+async def _session_statement(plan: SessionPlan, session: Session, env: Environment) -> Response:
+    """Statements that concern the session alone."""
+    match plan:
+        case ShowVariablePlan():
+            return run_show(plan, session)
+        case SetVariablePlan():
+            return await run_set(plan, session, env)
+        case ResetAllPlan():
+            return run_reset_all(plan, session)
+        case SetTransactionPlan():
+            return run_set_transaction(plan, session)
+        case BeginPlan():
+            return run_begin(plan, session)
+        case CommitPlan():
+            return await run_commit(session, env)
+        case RollbackPlan():
+            return run_rollback(session)
+        case FetchPlan():
+            return run_fetch(plan, session)
+        case ClosePlan():
+            return run_close(plan, session)
+        case DeallocatePlan(name=name):
+            return _deallocate(name, session)
+        case NoticePlan(tag=tag, notices=notices):
+            session.notices.extend(notices)
+            return CommandResponse(tag)
+        case PreparePlan() | ExecutePlan():
+            raise AssertionError("the connection handles prepared statements itself")
+        case _:
+            assert_never(plan)
+
+
+def _deallocate(name: str | None, session: Session) -> Response:
+    if name is None:
+        session.prepared.clear()
+        return CommandResponse("DEALLOCATE ALL")
+    if session.prepared.pop(name, None) is None:
+        raise UndefinedPreparedStatement(f'prepared statement "{name}" does not exist')
+    return CommandResponse("DEALLOCATE")

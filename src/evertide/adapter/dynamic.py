@@ -1,0 +1,61 @@
+"""Rows of system relations that are not in the catalog: replicas' reports, frontiers, settings."""
+
+from collections.abc import Sequence
+
+from evertide.adapter.environment import Environment
+from evertide.adapter.session import Session
+from evertide.catalog.builtin.project import audit_event_rows
+from evertide.catalog.builtin.relation import Builtin
+from evertide.catalog.objects import MaterializedView
+from evertide.catalog.snapshot import Snapshot
+from evertide.controller.compute import Facts
+from evertide.controller.storage import collection_of
+from evertide.vocab.datum import Row
+from evertide.vocab.timestamp import EMPTY_FRONTIER
+
+
+async def dynamic_rows(
+    builtin: Builtin, session: Session, env: Environment, snapshot: Snapshot
+) -> Sequence[Row]:
+    """The rows of one dynamic relation now; a relation nobody reports on is empty."""
+    match builtin.name:
+        case "pg_settings":
+            return _settings(builtin, session)
+        case "mz_frontiers":
+            return await _frontiers(env, snapshot)
+        case "mz_audit_events":
+            return list(audit_event_rows(await env.catalog.audit_events(snapshot.catalog_ts)))
+        case "mz_tick_records" | "mz_hydration_statuses":
+            reports = await env.compute.introspect(snapshot, builtin.name)
+            return [_with_replica(row, process) for process, row in reports]
+        case _:
+            return []
+
+
+def _with_replica(row: Facts, process: str) -> Row:
+    """Replicas leave the second column, the replica, to us."""
+    first, _, *rest = row
+    return (first, process, *rest)
+
+
+def _settings(builtin: Builtin, session: Session) -> list[Row]:
+    """pg_settings: the columns we know by name, NULL elsewhere."""
+    rows: list[Row] = []
+    for name, value, description in session.variables.all():
+        known = {"name": name, "setting": value, "short_desc": description, "context": "user"}
+        rows.append(tuple(known.get(column.name) for column in builtin.desc.columns))
+    return rows
+
+
+async def _frontiers(env: Environment, snapshot: Snapshot) -> list[Row]:
+    """(object_id, read frontier, write frontier) of every durable collection."""
+    rows: list[Row] = []
+    for item in snapshot.items.values():
+        collection = collection_of(item)
+        if collection is None:
+            continue
+        since = await env.storage.since(collection)
+        upper = await env.storage.upper(collection)
+        finished = upper == EMPTY_FRONTIER and isinstance(item.definition, MaterializedView)
+        rows.append((item.global_id, since, None if finished else upper))
+    return rows

@@ -1,0 +1,27 @@
+"""What a session needs of the world, by protocol or by the one class there is."""
+
+from dataclasses import dataclass
+
+from evertide.adapter.group_commit import GroupCommit
+from evertide.catalog.service import CatalogService
+from evertide.controller.compute import ComputeClient
+from evertide.controller.storage import Storage
+from evertide.oracle.protocol import TimestampOracle
+from evertide.persist.txn import Txns
+from evertide.vocab.clock import Clock
+from evertide.vocab.ids import EnvironmentId
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """One adapter's view of the environment; shared by its sessions."""
+
+    environment_id: EnvironmentId
+    catalog: CatalogService
+    oracle: TimestampOracle
+    storage: Storage
+    txns: Txns
+    writes: GroupCommit
+    compute: ComputeClient
+    clock: Clock
+    experimental: bool = False

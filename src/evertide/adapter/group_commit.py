@@ -1,0 +1,184 @@
+"""Table writes gathered into one write timestamp per round.
+
+Everything that waits when a round begins commits together, atomically, at one timestamp. A client
+is told only after the commit is durable *and* the oracle knows it: a read that starts after that
+takes a timestamp not below it. Where the oracle lives in the consensus store both happen in one
+store transaction.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from evertide.oracle.protocol import TimestampOracle
+from evertide.persist.store.protocol import AppliedWrite
+from evertide.persist.txn import (
+    CommitOutcome,
+    Committed,
+    TableForgotten,
+    TableWrite,
+    Txns,
+    TxnsUpperMismatch,
+)
+from evertide.vocab.clock import Clock
+from evertide.vocab.datum import Row
+from evertide.vocab.errors import SerializationFailure, UndefinedTable
+from evertide.vocab.ids import ShardId
+from evertide.vocab.relation_desc import RelationDesc
+from evertide.vocab.timestamp import Timeline, Timestamp
+
+# With no writes, time still moves on this often, so that views and reads do not stand still.
+IDLE_ADVANCE_MS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class PendingWrite:
+    """One session's rows for its tables, and who waits for them."""
+
+    writes: Mapping[ShardId, TableWrite]
+    names: Mapping[ShardId, str]
+    done: asyncio.Future[Timestamp] = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NotTheUpper:
+    """Somebody committed after the read that a write was computed from."""
+
+    actual: Timestamp
+
+
+def merged(pending: Sequence[PendingWrite]) -> dict[ShardId, TableWrite]:
+    """All sessions' rows by table, in order of arrival."""
+    rows: dict[ShardId, list[tuple[Row, int]]] = {}
+    descs: dict[ShardId, RelationDesc] = {}
+    for write in pending:
+        for shard_id, table_write in write.writes.items():
+            rows.setdefault(shard_id, []).extend(table_write.rows)
+            descs[shard_id] = table_write.desc
+    return {shard_id: TableWrite(descs[shard_id], rows[shard_id]) for shard_id in rows}
+
+
+class GroupCommit:
+    """Owns the queue of waiting writes and the one task that commits them."""
+
+    def __init__(
+        self, txns: Txns, oracle: TimestampOracle, clock: Clock, *, oracle_in_store: bool
+    ) -> None:
+        self._txns = txns
+        self._oracle = oracle
+        self._clock = clock
+        self._oracle_in_store = oracle_in_store
+        self._waiting: list[PendingWrite] = []
+        self._wake = asyncio.Event()
+        # Held while a round commits, and by a read-then-write that must not be overtaken again.
+        self.lock = asyncio.Lock()
+
+    async def write(
+        self, writes: Mapping[ShardId, TableWrite], names: Mapping[ShardId, str]
+    ) -> Timestamp:
+        """Commit these rows; returns their timestamp once they are durable and readable.
+
+        A caller that is cancelled while it waits may find its rows written or not.
+        """
+        done: asyncio.Future[Timestamp] = asyncio.get_running_loop().create_future()
+        self._waiting.append(PendingWrite(writes, names, done))
+        self._wake.set()
+        return await done
+
+    async def write_if(
+        self,
+        writes: Mapping[ShardId, TableWrite],
+        names: Mapping[ShardId, str],
+        expected_upper: Timestamp,
+    ) -> Timestamp | NotTheUpper:
+        """Commit only if nothing was committed since the upper that the rows were computed at."""
+        write_ts = await self._oracle.write_ts(Timeline.EPOCH_MS)
+        outcome = await self._commit(writes, write_ts, expected_upper)
+        match outcome:
+            case Committed():
+                return write_ts
+            case TxnsUpperMismatch(actual=actual):
+                return NotTheUpper(actual)
+            case TableForgotten(shard_id=shard_id):
+                raise _dropped(names.get(shard_id, shard_id))
+
+    async def run(self) -> None:
+        """Commit rounds until cancelled. A fault of the store ends the task, and the process."""
+        while True:
+            try:
+                await asyncio.wait_for(self._wake.wait(), IDLE_ADVANCE_MS / 1000)
+            except TimeoutError:
+                await self._advance_when_idle()
+                continue
+            self._wake.clear()
+            async with self.lock:
+                pending, self._waiting = self._waiting, []
+                await self._commit_round(pending)
+
+    async def _commit_round(self, pending: list[PendingWrite]) -> None:
+        """Retry with new timestamps until the round is durable; drop writes to dropped tables."""
+        for _ in range(1_000):
+            if not pending:
+                return
+            write_ts = await self._oracle.write_ts(Timeline.EPOCH_MS)
+            outcome = await self._commit(merged(pending), write_ts, None)
+            match outcome:
+                case Committed():
+                    _acknowledge(pending, write_ts)
+                    return
+                case TxnsUpperMismatch():
+                    continue
+                case TableForgotten(shard_id=shard_id):
+                    pending = _refuse(pending, shard_id)
+        error = SerializationFailure("could not commit: other writers were always first")
+        for write in pending:
+            _fail(write, error)
+
+    async def _advance_when_idle(self) -> None:
+        """An empty commit, unless another adapter moved time on lately."""
+        now_ms = self._clock.now_ms()
+        if await self._txns.upper() > now_ms - IDLE_ADVANCE_MS * 9 // 10:
+            return
+        write_ts = await self._oracle.write_ts(Timeline.EPOCH_MS)
+        await self._commit({}, write_ts, None)
+
+    async def _commit(
+        self,
+        writes: Mapping[ShardId, TableWrite],
+        write_ts: Timestamp,
+        expected_upper: Timestamp | None,
+    ) -> CommitOutcome:
+        """Commit and apply: the oracle hears of a write no later than its client does."""
+        applied = [AppliedWrite(Timeline.EPOCH_MS, write_ts)] if self._oracle_in_store else []
+        outcome = await self._txns.commit(
+            writes, at=write_ts, expected_upper=expected_upper, applied=applied
+        )
+        if isinstance(outcome, Committed) and not self._oracle_in_store:
+            await self._oracle.apply_write(Timeline.EPOCH_MS, write_ts)
+        return outcome
+
+
+def _dropped(name: str) -> UndefinedTable:
+    return UndefinedTable(f"unknown catalog item '{name}'", detail="The table was dropped.")
+
+
+def _refuse(pending: Sequence[PendingWrite], shard_id: ShardId) -> list[PendingWrite]:
+    """Fail the writes that name this table; the others go on."""
+    kept = []
+    for write in pending:
+        if shard_id in write.writes:
+            _fail(write, _dropped(write.names.get(shard_id, shard_id)))
+        else:
+            kept.append(write)
+    return kept
+
+
+def _fail(write: PendingWrite, error: Exception) -> None:
+    if not write.done.done():
+        write.done.set_exception(error)
+
+
+def _acknowledge(pending: Sequence[PendingWrite], write_ts: Timestamp) -> None:
+    for write in pending:
+        if not write.done.done():
+            write.done.set_result(write_ts)

@@ -1,0 +1,122 @@
+"""Statement text to Request: parse and plan, each once for as long as it stays true."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from evertide.adapter.dispatch import Request
+from evertide.adapter.environment import Environment
+from evertide.adapter.session import Session
+from evertide.catalog.snapshot import Snapshot
+from evertide.expr.scalar import Literal
+from evertide.sql.parser.entry import parse_statements
+from evertide.sql.plan.context import PlanContext
+from evertide.sql.plan.entry import Planned, plan_statement
+from evertide.sql.plan.plans import Plan
+from evertide.sql.syntax.statement import Statement
+from evertide.vocab.datum import Datum
+from evertide.vocab.sql_type import SqlType
+
+# Texts longer than this are parsed each time: keeping them would keep their rows.
+CACHED_TEXT_CHARS = 4_096
+CACHED_PLANS = 1_024
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parsed:
+    """A statement and the text that its positions count in. Compared by identity: parse results
+    are shared through the cache, so the same text gives the same one."""
+
+    statement: Statement
+    text: str
+
+
+def parse(text: str) -> tuple[Parsed, ...]:
+    """All statements of a text; the same objects for the same short text."""
+    return _parse_cached(text) if len(text) <= CACHED_TEXT_CHARS else _parse(text)
+
+
+def _parse(text: str) -> tuple[Parsed, ...]:
+    return tuple(Parsed(statement, text) for statement in parse_statements(text))
+
+
+_parse_cached = lru_cache(maxsize=CACHED_PLANS)(_parse)
+
+
+@dataclass(frozen=True, slots=True)
+class _PlanKey:
+    """All that a plan depends on: a snapshot is known by its upper."""
+
+    parsed: Parsed
+    catalog_upper: int
+    database: str
+    search_path: tuple[str, ...]
+    cluster: str
+    user: str
+    parameter_types: tuple[SqlType | None, ...]
+
+
+class Planner:
+    """One adapter's plans, shared by its sessions; the least recently used go first."""
+
+    def __init__(self, env: Environment) -> None:
+        self._env = env
+        self._plans: dict[_PlanKey, Planned] = {}
+
+    def plan(
+        self,
+        parsed: Parsed,
+        parameter_types: Sequence[SqlType | None],
+        session: Session,
+        snapshot: Snapshot,
+    ) -> Planned:
+        """Plan for this session against this snapshot."""
+        key = _PlanKey(
+            parsed,
+            snapshot.upper,
+            session.database,
+            session.search_path,
+            session.cluster,
+            session.user,
+            tuple(parameter_types),
+        )
+        known = self._plans.pop(key, None)
+        if known is None:
+            context = self._context(session, snapshot)
+            known = plan_statement(parsed.statement, context, parameter_types)
+        if len(parsed.text) <= CACHED_TEXT_CHARS:
+            self._plans[key] = known
+            if len(self._plans) > CACHED_PLANS:
+                del self._plans[next(iter(self._plans))]
+        return known
+
+    def _context(self, session: Session, snapshot: Snapshot) -> PlanContext:
+        return PlanContext(
+            snapshot=snapshot,
+            database=session.database,
+            search_path=session.search_path,
+            cluster=session.cluster,
+            user=session.user,
+            experimental=self._env.experimental,
+            prepared={n: p.parameter_types for n, p in session.prepared.items()},
+        )
+
+    def request(
+        self,
+        parsed: Parsed,
+        parameter_types: Sequence[SqlType],
+        parameters: Sequence[Datum],
+        session: Session,
+        snapshot: Snapshot,
+    ) -> Request:
+        """A statement ready to be dispatched, with its parameters as literals."""
+
+        def plan_again(newer: Snapshot) -> Plan:
+            return self.plan(parsed, parameter_types, session, newer).plan
+
+        planned = self.plan(parsed, parameter_types, session, snapshot)
+        literals = tuple(
+            Literal(datum, sql_type)
+            for datum, sql_type in zip(parameters, planned.parameter_types, strict=True)
+        )
+        return Request(planned.plan, snapshot, literals, plan_again)

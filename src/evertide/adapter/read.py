@@ -1,0 +1,224 @@
+"""A read at one timestamp: choose leaves and as_of, fetch the leaves, finish the rows."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from evertide.adapter.dynamic import dynamic_rows
+from evertide.adapter.environment import Environment
+from evertide.adapter.leaves import (
+    BuiltinLeaf,
+    IndexLeaf,
+    Leaf,
+    ShardLeaf,
+    choose_leaves,
+    indexed_views,
+)
+from evertide.adapter.session import Session
+from evertide.adapter.session_values import session_bindings
+from evertide.adapter.timestamp import check_explicit_as_of, select_as_of
+from evertide.catalog.builtin.registry import builtin_rows
+from evertide.catalog.snapshot import Snapshot
+from evertide.controller.compute import Unanswered
+from evertide.expr.interpret import Collection, evaluate, finish
+from evertide.expr.relation import Finishing, Relation
+from evertide.expr.scalar import Literal, Parameter, Scalar, SessionCall
+from evertide.expr.transform.passes import optimize
+from evertide.expr.transform.substitute import substitute
+from evertide.sql.views import inline_views
+from evertide.vocab.datum import Row
+from evertide.vocab.errors import ObjectNotInPrerequisiteState
+from evertide.vocab.ids import ClusterId, GlobalId
+from evertide.vocab.relation_desc import ColumnDesc, RelationDesc
+from evertide.vocab.timestamp import Timeline, Timestamp
+from evertide.vocab.update import Update
+
+# Above this many updates a query runs as a Spark job on a replica.
+SPARK_RECORDS = 200_000
+# Above this many rows the interpreter runs on a thread, so that other sessions go on.
+THREAD_ROWS = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A query with every choice made but its timestamp."""
+
+    relation: Relation
+    finishing: Finishing
+    snapshot: Snapshot
+    cluster_id: ClusterId | None
+    leaves: Mapping[GlobalId, Leaf]
+
+    @property
+    def shard_leaves(self) -> list[ShardLeaf]:
+        return [leaf for leaf in self.leaves.values() if isinstance(leaf, ShardLeaf)]
+
+    @property
+    def needs_timestamp(self) -> bool:
+        """Constants and system relations are the same at every time."""
+        return any(not isinstance(leaf, BuiltinLeaf) for leaf in self.leaves.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, before any choice."""
+
+    relation: Relation
+    finishing: Finishing
+    parameters: tuple[Literal, ...] = ()
+
+    @property
+    def bindings(self) -> dict[Parameter | SessionCall, Scalar]:
+        """What stands for each parameter."""
+        return {Parameter(i, literal.type): literal for i, literal in enumerate(self.parameters)}
+
+
+def plan_read(
+    question: Question,
+    session: Session,
+    env: Environment,
+    snapshot: Snapshot,
+    *,
+    as_of: Timestamp,
+    use_indexes: bool = True,
+) -> Read:
+    """Put parameters and session values in, inline views, optimise, choose leaves."""
+    cluster = snapshot.cluster_named(session.cluster)
+    cluster_id = None if cluster is None or not use_indexes else cluster.cluster_id
+    bindings = question.bindings | session_bindings(session, env, as_of)
+    relation = inline_views(question.relation, snapshot, indexed_views(snapshot, cluster_id))
+    relation = optimize(substitute(relation, bindings))
+    leaves = choose_leaves(relation, snapshot, cluster_id)
+    cluster_id = None if cluster is None else cluster.cluster_id
+    return Read(relation, question.finishing, snapshot, cluster_id, leaves)
+
+
+async def run_read(
+    question: Question,
+    session: Session,
+    env: Environment,
+    snapshot: Snapshot,
+    *,
+    wanted_as_of: Timestamp | None = None,
+) -> list[Row]:
+    """The rows of a query, strict serializable: nothing finished before it began is missed."""
+    read_ts = await env.oracle.read_ts(Timeline.EPOCH_MS)
+    guess = read_ts if wanted_as_of is None else wanted_as_of
+    read = plan_read(question, session, env, snapshot, as_of=guess)
+    if not read.needs_timestamp:
+        return await _finish(read, env, session, guess)
+    fixed = session.transaction.reading_as_of() if session.transaction is not None else None
+    as_of = await choose_as_of(read, env, read_ts, fixed=fixed, wanted=wanted_as_of)
+    if as_of != guess:
+        # mz_now() stands for the timestamp that was chosen.
+        read = plan_read(question, session, env, snapshot, as_of=as_of)
+    if session.transaction is not None:
+        session.transaction.start_reading(as_of)
+    try:
+        rows = await _finish(read, env, session, as_of)
+    except Unanswered:
+        # No replica holds the index at this timestamp: compute from what is durable instead.
+        direct = plan_read(question, session, env, snapshot, as_of=as_of, use_indexes=False)
+        rows = await _finish(direct, env, session, as_of)
+    await _wait_for_read_ts(env, as_of, read_ts, wanted_as_of)
+    return rows
+
+
+async def choose_as_of(
+    read: Read,
+    env: Environment,
+    read_ts: Timestamp,
+    *,
+    fixed: Timestamp | None,
+    wanted: Timestamp | None,
+) -> Timestamp:
+    """The timestamp of a read: the user's, the transaction's, or the freshest that is due."""
+    sinces = await env.storage.sinces([leaf.collection for leaf in read.shard_leaves])
+    if wanted is not None:
+        return check_explicit_as_of(wanted, sinces)
+    if fixed is not None:
+        if any(since > fixed for since in sinces):
+            raise ObjectNotInPrerequisiteState(
+                "the transaction's timestamp is no longer readable",
+                hint="Restart the transaction.",
+            )
+        return fixed
+    return select_as_of(oracle_read_ts=read_ts, sinces=sinces)
+
+
+async def _wait_for_read_ts(
+    env: Environment, as_of: Timestamp, read_ts: Timestamp, wanted: Timestamp | None
+) -> None:
+    """A since may force a read into the future of the oracle: its rows are told only once any
+    later read would see them too."""
+    while wanted is None and as_of > read_ts:
+        await asyncio.sleep(0.01)
+        read_ts = await env.oracle.read_ts(Timeline.EPOCH_MS)
+
+
+async def _finish(read: Read, env: Environment, session: Session, as_of: Timestamp) -> list[Row]:
+    collection = await _by_spark(read, env, as_of)
+    if collection is not None:
+        return finish(collection, read.finishing, read.relation.types)
+    fetched = {
+        global_id: await _fetch(leaf, read, env, session, as_of)
+        for global_id, leaf in read.leaves.items()
+    }
+    total = sum(len(leaf.rows) for leaf in fetched.values())
+
+    def compute() -> list[Row]:
+        return finish(
+            evaluate(read.relation, fetched.__getitem__), read.finishing, read.relation.types
+        )
+
+    return compute() if total <= THREAD_ROWS else await asyncio.to_thread(compute)
+
+
+async def _fetch(
+    leaf: Leaf, read: Read, env: Environment, session: Session, as_of: Timestamp
+) -> Collection:
+    match leaf:
+        case BuiltinLeaf(builtin=builtin):
+            if builtin.dynamic:
+                rows: Sequence[Row] = await dynamic_rows(builtin, session, env, read.snapshot)
+            else:
+                rows = list(builtin_rows(builtin, read.snapshot, database=session.database))
+            return Collection([(row, 1) for row in rows], [])
+        case ShardLeaf(collection=collection):
+            contents = await env.storage.contents(collection, as_of)
+            return Collection(list(contents.rows), list(contents.errors))
+        case IndexLeaf():
+            updates = await env.compute.peek_index(
+                read.snapshot, leaf.cluster_id, leaf.index_id, leaf.desc, leaf.keys, as_of
+            )
+            return _collection(updates)
+
+
+async def large(read: Read, env: Environment) -> bool:
+    """Whether Spark should run it: many records, and all of them in shards."""
+    shards = read.shard_leaves
+    if not shards or len(shards) != len(read.leaves) or read.cluster_id is None:
+        return False
+    return sum([await env.storage.records(leaf.collection) for leaf in shards]) > SPARK_RECORDS
+
+
+async def _by_spark(read: Read, env: Environment, as_of: Timestamp) -> Collection | None:
+    """The rows computed by a replica's Spark; None where the interpreter should do it."""
+    if not await large(read, env):
+        return None
+    assert read.cluster_id is not None
+    types = read.relation.types
+    desc = RelationDesc(tuple(ColumnDesc(f"c{i}", t) for i, t in enumerate(types)))
+    try:
+        updates = await env.compute.peek_relation(
+            read.snapshot, read.cluster_id, read.relation, list(read.leaves), desc, as_of
+        )
+    except Unanswered:
+        return None
+    return _collection(updates)
+
+
+def _collection(updates: Sequence[Update]) -> Collection:
+    rows = [(u.row, u.diff) for u in updates if u.error is None]
+    errors = [(u.error, u.diff) for u in updates if u.error is not None]
+    return Collection(rows, errors)

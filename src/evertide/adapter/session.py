@@ -1,0 +1,114 @@
+"""One session's state: who, which variables, which transaction, what it prepared."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from evertide.adapter.client import Prepared
+from evertide.adapter.transaction import Transaction
+from evertide.adapter.variables import VARIABLES, Variables, duration_ms
+from evertide.vocab.datum import Row
+from evertide.vocab.errors import Notice
+from evertide.vocab.relation_desc import RelationDesc
+
+DEFAULT_USER = "materialize"
+SYSTEM_USERS = ("mz_system", "mz_support")
+# Parameters of the startup message that are not variables.
+_NOT_VARIABLES = ("user", "database", "options", "replication")
+
+
+@dataclass(slots=True)
+class Cursor:
+    """DECLAREd rows and how many were fetched."""
+
+    desc: RelationDesc
+    rows: Sequence[Row]
+    fetched: int = 0
+
+
+@dataclass(slots=True)
+class Session:
+    """Belongs to one connection; nobody else touches it."""
+
+    user: str
+    variables: Variables
+    internal: bool = False
+    connection_id: int = field(default_factory=lambda: secrets.randbits(31))
+    transaction: Transaction | None = None
+    prepared: dict[str, Prepared] = field(default_factory=dict)
+    cursors: dict[str, Cursor] = field(default_factory=dict)
+    notices: list[Notice] = field(default_factory=list)
+
+    @property
+    def database(self) -> str:
+        return self.variables.get("database")
+
+    @property
+    def cluster(self) -> str:
+        return self.variables.get("cluster")
+
+    @property
+    def search_path(self) -> tuple[str, ...]:
+        """Schemas in order, without quotes."""
+        parts = self.variables.get("search_path").split(",")
+        return tuple(part.strip().strip('"') for part in parts if part.strip())
+
+    @property
+    def statement_timeout_ms(self) -> int:
+        """0: no limit."""
+        return duration_ms(self.variables.get("statement_timeout")) or 0
+
+    def end_transaction(self) -> None:
+        """Forget the transaction and what lived in it."""
+        self.transaction = None
+        self.cursors.clear()
+        self.variables.end_transaction()
+
+
+def split_options(options: str) -> dict[str, str]:
+    """Variables in the startup message's `options`: `-c a=b`, `--a=b`, blanks escaped by `\\`.
+
+    >>> split_options("--welcome_message=off -c search_path=a,\\\\ b")
+    {'welcome_message': 'off', 'search_path': 'a, b'}
+    """
+    words: list[str] = [""]
+    escaped = False
+    for character in options:
+        if escaped:
+            words[-1] += character
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        elif character.isspace():
+            words.append("")
+        else:
+            words[-1] += character
+    settings = {}
+    for word in words:
+        text = word.removeprefix("-c").removeprefix("--")
+        name, equals, value = text.partition("=")
+        if equals:
+            settings[name.strip().replace("-", "_")] = value
+    return settings
+
+
+def open_session(
+    parameters: Mapping[str, str], system_defaults: Mapping[str, str], *, internal: bool
+) -> Session:
+    """A session as its startup message asks for it; unknown settings are noted, not refused."""
+    user = parameters.get("user", DEFAULT_USER)
+    variables = Variables(system_defaults)
+    session = Session(user, variables, internal)
+    wanted = {n: v for n, v in parameters.items() if n not in _NOT_VARIABLES}
+    wanted.update(split_options(parameters.get("options", "")))
+    if database := parameters.get("database"):
+        wanted.setdefault("database", database)
+    for name, value in wanted.items():
+        variable = VARIABLES.get(name.lower())
+        if variable is None:
+            message = f'startup setting "{name}" not set: unrecognized configuration parameter'
+            session.notices.append(Notice("WARNING", "42704", message))
+        elif not variable.read_only:
+            variables.set(name, value)
+    variables.take_changed()
+    return session

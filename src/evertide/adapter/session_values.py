@@ -1,0 +1,54 @@
+"""Values that are fixed when a statement starts: who, where and when."""
+
+from evertide.adapter.environment import Environment
+from evertide.adapter.session import Session
+from evertide.adapter.variables import SERVER_VERSION, VERSION
+from evertide.expr.scalar import Literal, Parameter, Scalar, SessionCall
+from evertide.vocab.datum import MICROS_PER_DAY
+from evertide.vocab.sql_type import (
+    BOOL,
+    DATE,
+    INT4,
+    MZ_TIMESTAMP,
+    TEXT,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    array_of,
+)
+from evertide.vocab.timestamp import Timestamp
+
+
+def session_bindings(
+    session: Session, env: Environment, as_of: Timestamp
+) -> dict[Parameter | SessionCall, Scalar]:
+    """What stands for each session call. All of a statement's calls of now() agree."""
+    literals = _literals(session, env, as_of)
+    return {SessionCall(name, literal.type): literal for name, literal in literals.items()}
+
+
+def _literals(session: Session, env: Environment, as_of: Timestamp) -> dict[str, Literal]:
+    now_us = env.clock.now_ms() * 1_000
+    texts = {
+        "current_user": session.user,
+        "session_user": session.user,
+        "current_role": session.user,
+        "user": session.user,
+        "current_database": session.database,
+        "current_catalog": session.database,
+        "current_schema": next(iter(session.search_path), None),
+        "version": f"PostgreSQL {SERVER_VERSION} on evertide {VERSION}",
+        "mz_version": f"{VERSION} (evertide)",
+        "mz_environment_id": env.environment_id,
+        "mz_legacy_installation_id": env.environment_id,
+    }
+    literals = {name: Literal(value, TEXT) for name, value in texts.items()}
+    for name in ("now", "current_timestamp", "transaction_timestamp", "statement_timestamp"):
+        literals[name] = Literal(now_us, TIMESTAMPTZ)
+    literals["localtimestamp"] = Literal(now_us, TIMESTAMP)
+    literals["current_date"] = Literal(now_us // MICROS_PER_DAY, DATE)
+    literals["mz_now"] = Literal(as_of, MZ_TIMESTAMP)
+    literals["pg_backend_pid"] = Literal(session.connection_id, INT4)
+    literals["mz_is_superuser"] = Literal(value=True, type=BOOL)
+    schemas = ("mz_catalog", "pg_catalog", *session.search_path)
+    literals["current_schemas"] = Literal(schemas, array_of(TEXT))
+    return literals

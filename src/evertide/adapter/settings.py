@@ -1,0 +1,65 @@
+"""SHOW, SET and RESET of session variables."""
+
+from evertide.adapter.client import CommandResponse, RowsResponse
+from evertide.adapter.environment import Environment
+from evertide.adapter.session import Session
+from evertide.adapter.variables import lookup
+from evertide.sql.plan.plans import (
+    ResetAllPlan,
+    SetTransactionPlan,
+    SetVariablePlan,
+    ShowVariablePlan,
+)
+from evertide.vocab.errors import ActiveTransaction, Notice
+from evertide.vocab.relation_desc import relation_desc
+from evertide.vocab.sql_type import TEXT
+
+
+def run_show(plan: ShowVariablePlan, session: Session) -> RowsResponse:
+    """One variable's value, or all with their descriptions."""
+    if plan.name is None:
+        desc = relation_desc(("name", TEXT), ("setting", TEXT), ("description", TEXT))
+        return RowsResponse(desc, session.variables.all(), tag="SHOW")
+    variable = lookup(plan.name)
+    desc = relation_desc((variable.name, TEXT))
+    return RowsResponse(desc, [(session.variables.get(plan.name),)], tag="SHOW")
+
+
+async def run_set(plan: SetVariablePlan, session: Session, env: Environment) -> CommandResponse:
+    """Set or reset one variable. A cluster or database that does not exist is only noted."""
+    name = lookup(plan.name).name
+    if name == "cluster" and session.transaction is not None and session.transaction.explicit:
+        raise ActiveTransaction("SET cluster cannot be called in an active transaction")
+    value = None if plan.values is None else ", ".join(plan.values)
+    session.variables.set(plan.name, value, local=plan.local)
+    await _note_missing(name, session, env)
+    return CommandResponse(plan.tag)
+
+
+async def _note_missing(name: str, session: Session, env: Environment) -> None:
+    snapshot = await env.catalog.current()
+    if name == "cluster" and snapshot.cluster_named(session.cluster) is None:
+        message = f'cluster "{session.cluster}" does not exist'
+        hint = "Create it with CREATE CLUSTER, or pick one of SHOW CLUSTERS."
+        session.notices.append(Notice("NOTICE", "MZ007", message, hint=hint))
+    if name == "database" and snapshot.database_named(session.database) is None:
+        message = f'database "{session.database}" does not exist'
+        session.notices.append(Notice("NOTICE", "MZ006", message))
+
+
+def run_reset_all(plan: ResetAllPlan, session: Session) -> CommandResponse:
+    """RESET ALL; DISCARD ALL also forgets prepared statements and cursors."""
+    session.variables.reset_all()
+    if plan.tag.startswith("DISCARD"):
+        session.prepared.clear()
+        session.cursors.clear()
+    return CommandResponse(plan.tag)
+
+
+def run_set_transaction(plan: SetTransactionPlan, session: Session) -> CommandResponse:
+    """SET TRANSACTION, or SET SESSION CHARACTERISTICS for those to come."""
+    if plan.isolation is not None:
+        session.variables.set("transaction_isolation", plan.isolation, local=not plan.session)
+    if plan.read_only is not None and session.transaction is not None:
+        session.transaction.read_only = plan.read_only
+    return CommandResponse("SET")

@@ -1,0 +1,88 @@
+"""What a catalog transaction does to shards; pure.
+
+Shards come and go with their items, and views hold back the history of their inputs: in the same
+store transaction as the catalog append, so that no crash can part them.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+from evertide.catalog.objects import Index, Item, MaterializedView, Table, View
+from evertide.catalog.snapshot import Snapshot
+from evertide.catalog.transact import TransactResult
+from evertide.dataflow.description import Import
+from evertide.persist.state import (
+    Changed,
+    ShardChange,
+    ShardState,
+    create,
+    existing,
+    forget,
+    initial_state,
+    release_hold,
+    set_hold,
+)
+from evertide.vocab.ids import GlobalId, ShardId
+from evertide.vocab.timestamp import Timestamp
+
+
+def shard_changes(
+    result: TransactResult, imports: Sequence[Import], snapshot: Snapshot
+) -> list[ShardChange]:
+    """One change per shard: a store transaction sets a shard once."""
+    changes: dict[ShardId, ShardChange] = {}
+    for item in result.created_items:
+        for change in _created(item, imports):
+            _add(changes, change)
+    for item in result.dropped_items:
+        for change in _dropped(item, snapshot):
+            _add(changes, change)
+    return list(changes.values())
+
+
+def hold_owner(global_id: GlobalId) -> str:
+    """The name under which a view's hold stands in its inputs' states."""
+    return f"view {global_id}"
+
+
+def _created(item: Item, imports: Sequence[Import]) -> list[ShardChange]:
+    match item.definition:
+        case Table(shard_id=shard_id):
+            return [create(shard_id, initial_state())]
+        case MaterializedView(shard_id=shard_id, as_of=as_of):
+            first = initial_state(since=as_of, writer=item.global_id)
+            return [create(shard_id, first), *(_hold(i.shard_id, item, as_of) for i in imports)]
+        case View() | Index():
+            return []
+
+
+def _dropped(item: Item, snapshot: Snapshot) -> list[ShardChange]:
+    """A dropped shard takes no more appends; what the item held back may be merged."""
+    if item.shard_id is None:
+        return []
+    changes = [ShardChange(item.shard_id, existing(forget))]
+    if isinstance(item.definition, MaterializedView):
+        release = partial(release_hold, owner=hold_owner(item.global_id))
+        for below in snapshot.stored_inputs(item.depends_on):
+            if below.shard_id is not None:
+                changes.append(ShardChange(below.shard_id, existing(release)))
+    return changes
+
+
+def _hold(shard_id: ShardId, item: Item, as_of: Timestamp) -> ShardChange:
+    owner = hold_owner(item.global_id)
+    return ShardChange(shard_id, existing(partial(set_hold, owner=owner, hold_ts=as_of)))
+
+
+def _add(changes: dict[ShardId, ShardChange], change: ShardChange) -> None:
+    """Put a change behind those that the shard has already."""
+    earlier = changes.get(change.shard_id)
+    if earlier is None:
+        changes[change.shard_id] = change
+        return
+
+    def both(state: ShardState | None) -> Changed:
+        between = earlier.transition(state)
+        return change.transition(between) if isinstance(between, ShardState) else between
+
+    changes[change.shard_id] = ShardChange(change.shard_id, both)

@@ -1,0 +1,30 @@
+"""The choice of a read's timestamp; pure."""
+
+from collections.abc import Sequence
+
+from evertide.vocab.errors import DataException
+from evertide.vocab.timestamp import Timestamp
+
+
+def select_as_of(*, oracle_read_ts: Timestamp, sinces: Sequence[Timestamp]) -> Timestamp:
+    """The timestamp a strict serializable read runs at.
+
+    Not below a since: there, history has been merged and contents are no longer exact.
+    Not below the oracle's reading, which must be taken after the query arrived; an older one could
+    miss a write that finished before this query began.
+
+    >>> select_as_of(oracle_read_ts=Timestamp(7), sinces=[Timestamp(3), Timestamp(9)])
+    9
+    """
+    return max([oracle_read_ts, *sinces])
+
+
+def check_explicit_as_of(as_of: Timestamp, sinces: Sequence[Timestamp]) -> Timestamp:
+    """A timestamp the user asked for: readable, or refused."""
+    since = max(sinces, default=Timestamp(0))
+    if as_of < since:
+        raise DataException(
+            "could not find a valid timestamp for the query",
+            detail=f"AS OF {as_of} is before {since}, the earliest readable timestamp",
+        )
+    return as_of

@@ -1,0 +1,220 @@
+"""Session variables: names, defaults, and which values they take."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from evertide.vocab.errors import InvalidParameterValue, UndefinedObject
+
+VERSION = "v0.130.0"
+# The PostgreSQL whose catalog columns pg_catalog has: clients choose their queries by it.
+SERVER_VERSION = "16.2"
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One variable. `check` returns the value in its canonical spelling, or None to refuse it."""
+
+    name: str
+    default: str
+    description: str
+    check: Callable[[str], str | None] = lambda value: value
+    # Clients are told of every change.
+    reported: bool = False
+    read_only: bool = False
+
+
+_TRUE = ("on", "true", "t", "yes", "y", "1")
+_FALSE = ("off", "false", "f", "no", "n", "0")
+ISOLATION_LEVELS = (
+    "read uncommitted",
+    "read committed",
+    "repeatable read",
+    "serializable",
+    "strong session serializable",
+    "strict serializable",
+)
+
+
+def _boolean(value: str) -> str | None:
+    lowered = value.lower()
+    if lowered in _TRUE:
+        return "on"
+    return "off" if lowered in _FALSE else None
+
+
+def _number(value: str) -> str | None:
+    return value if value.lstrip("+-").isdigit() else None
+
+
+_UNITS_MS = {"": 1, "ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def duration_ms(value: str) -> int | None:
+    """Milliseconds in `500`, `5s`, `1 min`; None if it is no duration.
+
+    >>> duration_ms("5 s"), duration_ms("250"), duration_ms("soon")
+    (5000, 250, None)
+    """
+    digits = value.strip()
+    number = digits.rstrip("abcdefghijklmnopqrstuvwxyz ")
+    unit = digits[len(number) :].strip()
+    if not number.isdigit() or unit not in _UNITS_MS:
+        return None
+    return int(number) * _UNITS_MS[unit]
+
+
+def _duration(value: str) -> str | None:
+    return None if duration_ms(value) is None else value.strip()
+
+
+def _one_of(*choices: str) -> Callable[[str], str | None]:
+    return lambda value: value.lower() if value.lower() in choices else None
+
+
+def _exactly(only: str) -> Callable[[str], str | None]:
+    """The one value, in any case and spelling: asyncpg sends 'utf-8' with its quotes."""
+    wanted = only.lower()
+    return lambda value: only if value.strip("'").lower().replace("-", "") == wanted else None
+
+
+def _utc(value: str) -> str | None:
+    zero = value.lower().removeprefix("etc/")
+    return "UTC" if zero in ("utc", "gmt", "z", "zulu", "0", "+0", "+00", "+00:00") else None
+
+
+VARIABLES: Mapping[str, Variable] = {
+    variable.name.lower(): variable
+    for variable in (
+        Variable("application_name", "", "The name the client gave itself.", reported=True),
+        Variable(
+            "auto_route_catalog_queries", "on", "System catalog queries need no cluster.", _boolean
+        ),
+        Variable("client_encoding", "UTF8", "Only UTF8.", _exactly("UTF8"), reported=True),
+        Variable(
+            "client_min_messages",
+            "notice",
+            "The least severity that is sent.",
+            _one_of("debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "notice",
+                    "warning", "error", "info"),
+        ),
+        Variable("cluster", "default", "The active cluster."),
+        Variable("cluster_replica", "", "The replica that answers; empty: any."),
+        Variable(
+            "current_object_missing_warnings", "on", "Warn when the database is gone.", _boolean
+        ),
+        Variable("database", "materialize", "The current database."),
+        Variable("DateStyle", "ISO, MDY", "Only ISO output.", reported=True),
+        Variable("emit_timestamp_notice", "off", "Tell each query's timestamp.", _boolean),
+        Variable("extra_float_digits", "3", "Floats always round-trip.", _number),
+        Variable("failpoints", "", "For tests."),
+        Variable(
+            "idle_in_transaction_session_timeout", "2 min", "Ends idle transactions.", _duration
+        ),
+        Variable("integer_datetimes", "on", "Always on.", reported=True, read_only=True),
+        Variable("IntervalStyle", "postgres", "Only postgres.", _exactly("postgres"),
+                 reported=True),
+        Variable("is_superuser", "off", "Whether the user may do anything.", reported=True,
+                 read_only=True),
+        Variable("max_query_result_size", "1GB", "The largest result."),
+        Variable("mz_version", f"{VERSION} (evertide)", "The version clients check.",
+                 reported=True, read_only=True),
+        Variable("real_time_recency", "off", "Not offered.", _boolean),
+        Variable("search_path", "public", "Schemas looked through for bare names.",
+                 reported=True),
+        Variable("server_version", SERVER_VERSION, "The PostgreSQL version spoken.",
+                 reported=True, read_only=True),
+        Variable("server_version_num", "160002", "The same as a number.", read_only=True),
+        Variable("sql_safe_updates", "off", "Accepted, without effect.", _boolean),
+        Variable("standard_conforming_strings", "on", "Only on.", _exactly("on"),
+                 reported=True),
+        Variable("statement_timeout", "60 s", "Ends statements that take longer; 0: never.",
+                 _duration),
+        Variable("TimeZone", "UTC", "Only UTC.", _utc, reported=True),
+        Variable("transaction_isolation", "strict serializable", "How reads are ordered.",
+                 _one_of(*ISOLATION_LEVELS)),
+        Variable("transaction_read_only", "off", "Accepted, without effect.", _boolean),
+        Variable("welcome_message", "on", "Greet at the start of a session.", _boolean),
+    )
+}  # fmt: skip
+
+
+class Variables:
+    """One session's values. A transaction's SET LOCAL values go when it ends."""
+
+    def __init__(self, defaults: Mapping[str, str] | None = None) -> None:
+        # Values that RESET returns to: system-wide ones and those of the startup message.
+        self._defaults = {name: v.default for name, v in VARIABLES.items()}
+        self._defaults.update({name.lower(): value for name, value in (defaults or {}).items()})
+        self._session: dict[str, str] = {}
+        self._local: dict[str, str] = {}
+        self._changed: dict[str, str] = {}
+
+    def get(self, name: str) -> str:
+        """The value in force; 42704 if there is no such variable."""
+        key = lookup(name).name.lower()
+        if key in self._local:
+            return self._local[key]
+        return self._session.get(key, self._defaults[key])
+
+    def set(self, name: str, value: str | None, *, local: bool = False) -> None:
+        """Set it, or with None go back to the default; reported variables are noted."""
+        variable = lookup(name)
+        if variable.read_only:
+            raise InvalidParameterValue(f'parameter "{variable.name}" cannot be changed')
+        key = variable.name.lower()
+        target = self._local if local else self._session
+        if value is None:
+            target.pop(key, None)
+            self._local.pop(key, None)
+        else:
+            target[key] = checked(variable, value)
+            if not local:
+                self._local.pop(key, None)
+        self._note(variable)
+
+    def reset_all(self) -> None:
+        """Every variable to its default."""
+        for key in [*self._session, *self._local]:
+            self.set(key, None)
+
+    def end_transaction(self) -> None:
+        """SET LOCAL values end here."""
+        gone, self._local = list(self._local), {}
+        for key in gone:
+            self._note(VARIABLES[key])
+
+    def _note(self, variable: Variable) -> None:
+        if variable.reported:
+            self._changed[variable.name] = self.get(variable.name)
+
+    def take_changed(self) -> dict[str, str]:
+        """Reported variables that changed since the last call."""
+        changed, self._changed = self._changed, {}
+        return changed
+
+    def reported(self) -> dict[str, str]:
+        """All reported variables."""
+        return {v.name: self.get(v.name) for v in VARIABLES.values() if v.reported}
+
+    def all(self) -> list[tuple[str, str, str]]:
+        """(name, value, description) of every variable, by name."""
+        return [(v.name, self.get(v.name), v.description) for _, v in sorted(VARIABLES.items())]
+
+
+def lookup(name: str) -> Variable:
+    """The variable of this name, in any spelling of case."""
+    variable = VARIABLES.get(name.lower())
+    if variable is None:
+        raise UndefinedObject(f'unrecognized configuration parameter "{name}"')
+    return variable
+
+
+def checked(variable: Variable, value: str) -> str:
+    """The value as it is stored; 22023 if the variable does not take it."""
+    accepted = variable.check(value)
+    if accepted is None:
+        raise InvalidParameterValue(
+            f'invalid value for parameter "{variable.name}": "{value}"',
+            hint=variable.description,
+        )
+    return accepted

@@ -1,0 +1,149 @@
+"""The adapter process: ends client connections. Any number run at once over one environment."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import msgspec
+import uvloop
+
+from evertide.adapter.connection import Connections
+from evertide.adapter.environment import Environment
+from evertide.adapter.group_commit import GroupCommit
+from evertide.cli.child import parent_gone, run_child, start_logging, until_stopped
+from evertide.cli.config import Address, Boot, Config, ReadyLine, UsageError, parse_address
+from evertide.cli.runtime import find_runtime
+from evertide.cli.stores import HUB_SOCKET, Opened, environment_id, join_generation, open_store
+from evertide.controller.compute import ComputeClient
+from evertide.persist.faults import PersistFault
+from evertide.persist.hub import HubClient
+from evertide.pgwire.http import HttpServer
+from evertide.pgwire.server import PgServer
+from evertide.vocab.ids import EnvironmentId
+
+_BIND_ATTEMPTS = 100
+
+
+class AdapterProcess:
+    """Everything one adapter runs, from stores to sockets."""
+
+    def __init__(self, boot: Boot, opened: Opened) -> None:
+        self._boot = boot
+        self._opened = opened
+        self._env = _environment(boot, opened)
+        self._fault: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
+        self._ready = False
+        self._sessions = Connections(self._env, self._on_fault)
+        self._server = PgServer()
+        self._http = HttpServer(lambda: self._ready)
+
+    def _on_fault(self, fault: PersistFault) -> None:
+        """A fault seen by any session ends the process: its exit code says which."""
+        if not self._fault.done():
+            self._fault.set_result(fault)
+
+    async def start(self) -> ReadyLine:
+        """Listen on this adapter's addresses."""
+        config, index = self._boot.config, self._boot.index
+        sql = parse_address(config.sql_addr).shifted(index)
+        internal = parse_address(config.internal_sql_addr).shifted(index)
+        http = parse_address(config.http_addr).shifted(index)
+        line = ReadyLine(
+            await self._listen(sql, internal=False),
+            await _bound(lambda: self._http.start(http.host, http.port)),
+            await self._listen(internal, internal=True),
+        )
+        self._ready = True
+        return line
+
+    async def _listen(self, address: Address, *, internal: bool) -> str:
+        return await _bound(
+            lambda: self._server.start(address.host, address.port, self._sessions, internal)
+        )
+
+    async def run(self, *, watch_parent: bool) -> int:
+        """Serve until told to stop."""
+        watched = [self._env.writes.run(), self._fault, self._opened.catalog.wait_failed()]
+        if watch_parent:
+            watched.append(parent_gone())
+        return await until_stopped(*watched)
+
+    async def stop(self) -> None:
+        """Close sockets first, so that nobody is answered half."""
+        await self._server.stop()
+        await self._http.stop()
+        self._env.compute.close()
+        await self._opened.close()
+
+
+def _environment(boot: Boot, opened: Opened) -> Environment:
+    writes = GroupCommit(opened.txns, opened.oracle, opened.clock, oracle_in_store=True)
+    return Environment(
+        EnvironmentId(boot.environment_id),
+        opened.catalog,
+        opened.oracle,
+        opened.storage,
+        opened.txns,
+        writes,
+        ComputeClient(Path(boot.runtime)),
+        opened.clock,
+        boot.config.experimental,
+    )
+
+
+async def _bound(bind: Callable[[], Awaitable[tuple[str, int]]]) -> str:
+    """Bind, waiting for a fenced predecessor to let go of the port."""
+    for _ in range(_BIND_ATTEMPTS):
+        try:
+            return "{}:{}".format(*await bind())
+        except OSError as error:
+            failure = error
+            await asyncio.sleep(0.1)
+    raise failure
+
+
+async def serve_adapter(boot: Boot, *, watch_parent: bool = True) -> int:
+    """One adapter from boot to exit code."""
+    notifier = HubClient(Path(boot.runtime) / HUB_SOCKET)
+    await notifier.start()
+    opened = await join_generation(boot, notifier)
+    process = AdapterProcess(boot, opened)
+    try:
+        line = await process.start()
+        if watch_parent:
+            print(msgspec.json.encode(line).decode(), flush=True)
+        else:
+            print(f"evertide ready sql={line.sql} http={line.http} internal={line.internal}",
+                  flush=True)  # fmt: skip
+        return await process.run(watch_parent=watch_parent)
+    finally:
+        await process.stop()
+        await notifier.close()
+
+
+def join(config: Config) -> int:
+    """`evertide adapter --join`: one more adapter for a generation that is running."""
+    start_logging("adapter")
+    runtime = find_runtime(Path(config.data))
+    if runtime is None:
+        raise UsageError(f"no running environment at {config.data}: start one with evertide serve")
+    return uvloop.run(_join(config, runtime))
+
+
+async def _join(config: Config, runtime: Path) -> int:
+    store = open_store(config)
+    epoch = await store.current_epoch()
+    await store.close()
+    boot = Boot(
+        config=config,
+        epoch=epoch,
+        environment_id=environment_id(config),
+        runtime=str(runtime),
+    )
+    return await serve_adapter(boot, watch_parent=False)
+
+
+if __name__ == "__main__":
+    uvloop.install()
+    sys.exit(run_child("adapter", serve_adapter))

@@ -1,0 +1,134 @@
+"""Flags into one frozen Config, and Config into what a child process reads."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+EXIT_OK = 0
+EXIT_USAGE = 2
+EXIT_FENCED = 3
+EXIT_STORE = 4
+
+# Adapter i listens on each base port plus this times i.
+PORT_STRIDE = 10
+
+
+class UsageError(Exception):
+    """Bad flags or configuration: exit code 2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen. Port 0 picks a free one."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def shifted(self, index: int) -> "Address":
+        """The address of adapter `index`."""
+        return Address(self.host, self.port + PORT_STRIDE * index if self.port else 0)
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """What every process of one environment must know. Travels as JSON over a pipe, not argv."""
+
+    data: str
+    consensus: str
+    blob: str
+    oracle: str
+    catalog: str = "persist"
+    sizes: str | None = None
+    experimental: bool = False
+    tick_engine: str = "auto"
+    adapters: int = 1
+    sql_addr: str = "127.0.0.1:6875"
+    internal_sql_addr: str = "127.0.0.1:6877"
+    http_addr: str = "127.0.0.1:6876"
+
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def parse_address(text: str) -> Address:
+    """HOST:PORT on the loopback interface.
+
+    Others are refused: without authentication and TLS they would hand the data to the network.
+    """
+    host, separator, port = text.rpartition(":")
+    if not separator or not port.isdigit() or not 0 <= int(port) <= 65535:
+        raise UsageError(f"not an address HOST:PORT: {text}")
+    host = host.strip("[]") or "127.0.0.1"
+    if host not in _LOOPBACK:
+        raise UsageError(
+            f"cannot listen on {host}: only loopback addresses are allowed, because connections"
+            " are neither authenticated nor encrypted yet"
+        )
+    return Address(host, int(port))
+
+
+# What a flag's value needs and which step of the roadmap brings it.
+_LATER = {
+    "consensus": ("postgresql:", "the PostgreSQL consensus store", 2),
+    "blob": ("s3:", "the S3 blob store", 2),
+    "oracle": ("postgresql:", "a separate oracle store", 2),
+}
+
+
+def check(config: Config) -> Config:
+    """Refuse values that are wrong, or whose part does not exist yet."""
+    for name, (prefix, part, step) in _LATER.items():
+        if getattr(config, name).startswith(prefix):
+            raise UsageError(f"--{name}: {part} does not exist yet, it comes with step {step}")
+    _check_choice("catalog", config.catalog, ("persist", "stash", "shadow"))
+    _check_choice("tick-engine", config.tick_engine, ("auto", "spark"))
+    if config.catalog != "persist":
+        raise UsageError(
+            f"--catalog {config.catalog}: this catalog does not exist yet, it comes with step 3"
+        )
+    if config.sizes is not None:
+        raise UsageError("--sizes: a size table of one's own comes with step 5")
+    if config.oracle != config.consensus:
+        raise UsageError("--oracle: a separate oracle store comes with step 2")
+    if not 1 <= config.adapters <= 64:
+        raise UsageError("--adapters must be between 1 and 64")
+    for address in (config.sql_addr, config.internal_sql_addr, config.http_addr):
+        parse_address(address)
+    return config
+
+
+def _check_choice(flag: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise UsageError(f"--{flag} must be one of {', '.join(choices)}, not {value}")
+
+
+def store_path(url: str, scheme: str) -> Path:
+    """The local path behind `sqlite:PATH` or `file:PATH`."""
+    prefix = f"{scheme}:"
+    if not url.startswith(prefix) or len(url) == len(prefix):
+        raise UsageError(f"not a {scheme} location: {url} (expected {prefix}PATH)")
+    return Path(url[len(prefix) :]).absolute()
+
+
+class Boot(msgspec.Struct, frozen=True, kw_only=True):
+    """What the supervisor tells a child once the generation is open."""
+
+    config: Config
+    epoch: int
+    environment_id: str
+    # The private directory of this generation: the hub's and the replicas' sockets.
+    runtime: str
+    # adapter: its number; replica: the name of its process.
+    index: int = 0
+    process: str = ""
+
+
+class ReadyLine(msgspec.Struct, frozen=True):
+    """What an adapter tells the supervisor once it answers clients."""
+
+    sql: str
+    http: str
+    internal: str

@@ -1,0 +1,109 @@
+"""The replica process: follows the catalog, runs its clusters' dataflows, answers peeks.
+
+It is one Spark application. Until Spark is up, which takes ten seconds and more, the process runs
+the same evaluator itself, so that views are fresh from the first second.
+"""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import structlog
+import uvloop
+
+from evertide.catalog.snapshot import Snapshot
+from evertide.cli.child import parent_gone, run_child, until_stopped
+from evertide.cli.config import Boot
+from evertide.cli.stores import HUB_SOCKET, Opened, join_generation
+from evertide.controller.compute import socket_path
+from evertide.controller.follow import Follower, imports_by_id
+from evertide.controller.orchestrator import clusters_of
+from evertide.dataflow.description import Import
+from evertide.persist.hub import HubClient
+from evertide.spark.application import SparkApplication
+from evertide.spark.engine import DriverEngine
+from evertide.spark.evaluate import Evaluator
+from evertide.spark.holds import keep_holds
+from evertide.spark.peek import PeekServer
+from evertide.spark.session import SessionSettings
+from evertide.spark.worker import Worker
+from evertide.vocab.ids import GlobalId
+from evertide.vocab.timestamp import Timestamp
+
+# Replicas give way to adapters: answering clients comes first.
+NICENESS = 5
+
+log = structlog.get_logger()
+
+
+class CatalogFollower:
+    """Carries the catalog's changes over to the worker and knows how far that is done."""
+
+    def __init__(self, process: str, opened: Opened, worker: Worker) -> None:
+        self._process = process
+        self._catalog = opened.catalog
+        self._worker = worker
+        self._follower = Follower()
+        self._snapshot: Snapshot | None = None
+        self._moved = asyncio.Event()
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        start = self._catalog.newest.catalog_ts
+        async for change in self._catalog.subscribe_at(start):
+            clusters = clusters_of(self._process, change.snapshot)
+            wanted = self._follower.dataflows(change.snapshot, clusters)
+            await self._worker.set_dataflows(wanted)
+            self._snapshot = change.snapshot
+            self._moved.set()
+            self._moved = asyncio.Event()
+
+    async def wait_beyond(self, catalog_ts: Timestamp) -> None:
+        """Returns once the catalog frontier is beyond this timestamp here."""
+        while self._snapshot is None or self._snapshot.upper <= catalog_ts:
+            await self._moved.wait()
+
+    def imports(self, global_ids: Sequence[GlobalId]) -> tuple[Import, ...]:
+        """The collections of these ids in the newest snapshot."""
+        assert self._snapshot is not None, "asked only after wait_beyond"
+        return imports_by_id(global_ids, self._snapshot)
+
+
+async def serve_replica(boot: Boot) -> int:
+    """One replica from boot to exit code."""
+    runtime = Path(boot.runtime)
+    scratch = runtime / f"scratch-{boot.process}"
+    notifier = HubClient(runtime / HUB_SOCKET)
+    await notifier.start()
+    opened = await join_generation(boot, notifier)
+    driver = None
+    if boot.config.tick_engine == "auto":
+        driver = DriverEngine(Evaluator(scratch / "driver"))
+    worker = Worker(opened.persist, opened.storage, driver)
+    unsubscribe = notifier.subscribe(lambda _: worker.wake())
+    follower = CatalogFollower(boot.process, opened, worker)
+    settings = SessionSettings(scratch / "spark")
+    application = SparkApplication(settings, worker, opened.storage, boot.config.tick_engine)
+    server = PeekServer(worker, follower, application.one_shot)
+    await server.start(socket_path(runtime, boot.process))
+    try:
+        return await until_stopped(
+            follower.run(),
+            worker.run(),
+            application.run(),
+            keep_holds(opened.persist, worker),
+            opened.catalog.wait_failed(),
+            parent_gone(),
+        )
+    finally:
+        unsubscribe()
+        await server.stop()
+        await application.stop()
+        await opened.close()
+        await notifier.close()
+
+
+if __name__ == "__main__":
+    uvloop.install()
+    sys.exit(run_child("replica", serve_replica, niceness=NICENESS))

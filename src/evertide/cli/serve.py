@@ -1,0 +1,138 @@
+"""The supervisor: opens a generation and keeps its processes running.
+
+It answers no client and computes nothing. It raises the epoch, runs the hub that carries
+notifications, starts adapters and replicas, and follows the catalog to know which replicas. Its
+children end with it.
+"""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import structlog
+import uvloop
+
+from evertide.cli.child import code_of, start_logging, until_stopped
+from evertide.cli.config import Boot, Config, ReadyLine
+from evertide.cli.processes import Child, ChildFailed, LocalOrchestrator
+from evertide.cli.runtime import make_runtime, remove_runtime
+from evertide.cli.stores import HUB_SOCKET, Opened, environment_id, open_generation
+from evertide.controller.orchestrator import wanted_processes
+from evertide.persist.faults import PersistFault
+from evertide.persist.hub import HubClient, HubServer
+
+log = structlog.get_logger()
+
+
+class Supervisor:
+    """One generation's processes.
+
+    Adapters are started before the generation is open: loading their modules takes longer than
+    opening it, so the two run side by side.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        # A child that ends with a code that concerns the whole generation ends the supervisor.
+        self._fatal: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._adapters = [
+            Child("adapter", f"adapter-{i}", self._on_fatal) for i in range(config.adapters)
+        ]
+        self._replicas: LocalOrchestrator | None = None
+        for adapter in self._adapters:
+            adapter.start()
+
+    def _on_fatal(self, code: int) -> None:
+        if not self._fatal.done():
+            self._fatal.set_result(code)
+
+    async def start(self, opened: Opened, runtime: Path) -> list[ReadyLine]:
+        """Tell the adapters about the generation; returns where they answer."""
+        boot = Boot(
+            config=self._config,
+            epoch=opened.epoch,
+            environment_id=environment_id(self._config),
+            runtime=str(runtime),
+        )
+        self._replicas = LocalOrchestrator(boot, self._on_fatal)
+        for index, adapter in enumerate(self._adapters):
+            adapter.boot(msgspec.structs.replace(boot, index=index))
+        lines = await asyncio.gather(*(adapter.ready() for adapter in self._adapters))
+        return [msgspec.json.decode(line, type=ReadyLine) for line in lines]
+
+    async def run(self, opened: Opened) -> int:
+        """Keep everything running until stopped, fenced or without store."""
+        code = await until_stopped(
+            self._follow_catalog(opened), self._wait_fatal(), opened.catalog.wait_failed()
+        )
+        return self._fatal.result() if self._fatal.done() else code
+
+    async def _wait_fatal(self) -> None:
+        await asyncio.shield(self._fatal)
+
+    async def _follow_catalog(self, opened: Opened) -> None:
+        """Run exactly the replica processes that the catalog asks for."""
+        assert self._replicas is not None, "started before it runs"
+        async for change in opened.catalog.subscribe_at(opened.catalog.newest.catalog_ts):
+            await self._replicas.ensure(wanted_processes(change.snapshot))
+
+    async def stop(self) -> None:
+        """End the children, clients' sockets first."""
+        await asyncio.gather(*(adapter.stop() for adapter in self._adapters))
+        if self._replicas is not None:
+            await self._replicas.stop()
+
+
+def ready_text(lines: list[ReadyLine]) -> str:
+    """The one line that says clients are answered, and where."""
+    sql, http, internal = (
+        ",".join(getattr(line, name) for line in lines) for name in ("sql", "http", "internal")
+    )
+    return f"evertide ready sql={sql} http={http} internal={internal}"
+
+
+async def _serve(config: Config) -> int:
+    data = Path(config.data)
+    runtime = make_runtime(data)
+    supervisor = Supervisor(config)
+    try:
+        async with _hub(runtime) as notifier:
+            opened = await open_generation(config, environment_id(config), notifier)
+            try:
+                lines = await supervisor.start(opened, runtime)
+                print(ready_text(lines), flush=True)
+                return await supervisor.run(opened)
+            finally:
+                await supervisor.stop()
+                await opened.close()
+    except ChildFailed as failed:
+        return failed.code
+    finally:
+        await supervisor.stop()
+        remove_runtime(data, runtime)
+
+
+@asynccontextmanager
+async def _hub(runtime: Path) -> AsyncIterator[HubClient]:
+    """The hub of this generation, and the supervisor's own client of it."""
+    hub, notifier = HubServer(runtime / HUB_SOCKET), HubClient(runtime / HUB_SOCKET)
+    await hub.start()
+    await notifier.start()
+    try:
+        yield notifier
+    finally:
+        await notifier.close()
+        await hub.close()
+
+
+def run(config: Config) -> int:
+    """`evertide serve`: until SIGTERM, Ctrl-C, or another generation takes over."""
+    start_logging("supervisor")
+    try:
+        return uvloop.run(_serve(config))
+    except PersistFault as fault:
+        print(f"evertide: {fault}", file=sys.stderr)
+        return code_of(fault)

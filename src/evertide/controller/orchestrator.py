@@ -1,0 +1,58 @@
+"""Keeps the replica processes that the catalog asks for, no more and no fewer."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from evertide.catalog.objects import ClusterReplica
+from evertide.catalog.snapshot import Snapshot
+from evertide.vocab.ids import ClusterId
+
+# All virtual clusters share this process.
+POOL = "pool"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSpec:
+    """One replica process: which clusters' dataflows it runs and at which size."""
+
+    name: str
+    cluster_ids: tuple[ClusterId, ...]
+    size: str | None  # None: the pool, which promises no isolation
+
+
+def process_name(replica: ClusterReplica) -> str:
+    """The process that runs a replica. Ids, not names: a name can be given again."""
+    if replica.size is None:
+        return POOL
+    return f"replica-{replica.cluster_id}-{replica.replica_id}"
+
+
+def wanted_processes(snapshot: Snapshot) -> dict[str, ProcessSpec]:
+    """Every process that must run for this catalog, by name."""
+    specs = {}
+    virtual = tuple(sorted(c.cluster_id for c in snapshot.clusters.values() if c.is_virtual))
+    if virtual:
+        specs[POOL] = ProcessSpec(POOL, virtual, None)
+    for replica in snapshot.replicas.values():
+        if replica.size is not None:
+            name = process_name(replica)
+            specs[name] = ProcessSpec(name, (replica.cluster_id,), replica.size)
+    return specs
+
+
+def clusters_of(name: str, snapshot: Snapshot) -> tuple[ClusterId, ...]:
+    """The clusters that the process of this name runs; none once it is not wanted any more."""
+    spec = wanted_processes(snapshot).get(name)
+    return () if spec is None else spec.cluster_ids
+
+
+class Orchestrator(Protocol):
+    """Starts and stops processes: on this host, or wherever an implementation reaches."""
+
+    async def ensure(self, wanted: dict[str, ProcessSpec]) -> None:
+        """Run exactly these; one that ends by itself is started again."""
+        ...
+
+    async def stop(self) -> None:
+        """End all of them."""
+        ...

@@ -1,0 +1,125 @@
+"""Trees as text, for EXPLAIN and for failing tests."""
+
+from typing import assert_never
+
+from evertide.expr.relation import (
+    AggregateCall,
+    Constant,
+    Distinct,
+    Filter,
+    Get,
+    Join,
+    Map,
+    Negate,
+    OuterJoin,
+    Project,
+    Reduce,
+    Relation,
+    Threshold,
+    TopK,
+    Union,
+)
+from evertide.expr.relation_walk import inputs_of
+from evertide.expr.scalar import (
+    And,
+    Call,
+    Case,
+    Coalesce,
+    ColumnRef,
+    IsNull,
+    Literal,
+    Or,
+    Parameter,
+    Scalar,
+    SessionCall,
+)
+
+# Constants are shown by their first rows only.
+_SHOWN_ROWS = 5
+
+
+def show_relation(relation: Relation) -> str:
+    """One line per node, inputs indented below it."""
+    lines: list[str] = []
+    stack = [(relation, 0)]
+    while stack:
+        node, depth = stack.pop()
+        lines.append("  " * depth + _head(node))
+        stack.extend((child, depth + 1) for child in reversed(inputs_of(node)))
+    return "\n".join(lines)
+
+
+def _head(node: Relation) -> str:
+    match node:
+        case Constant(rows=rows):
+            shown = ", ".join(str(row) for row, _ in rows[:_SHOWN_ROWS])
+            more = f", ... {len(rows)} rows" if len(rows) > _SHOWN_ROWS else ""
+            return f"Constant [{shown}{more}]"
+        case Get(global_id=global_id):
+            return f"Get {global_id}"
+        case Project(columns=columns):
+            return f"Project [{', '.join(f'#{c}' for c in columns)}]"
+        case Map(scalars=scalars):
+            return f"Map [{_all(scalars)}]"
+        case Filter(predicates=predicates):
+            return f"Filter {' AND '.join(show_scalar(p) for p in predicates)}"
+        case Join(equivalences=equivalences):
+            on = " AND ".join(" = ".join(f"#{c}" for c in columns) for columns in equivalences)
+            return f"Join on {on}" if on else "CrossJoin"
+        case OuterJoin(kind=kind, on=on_):
+            return f"OuterJoin {kind} on [{_all(on_)}]"
+        case Reduce(keys=keys, aggregates=aggregates):
+            shown = ", ".join(_aggregate(a) for a in aggregates)
+            return f"Reduce group_by=[{_all(keys)}] aggregates=[{shown}]"
+        case TopK(group=group, order=order, limit=limit, offset=offset):
+            keys_ = ", ".join(f"#{k.column}{' desc' if k.descending else ''}" for k in order)
+            return f"TopK group_by={list(group)} order_by=[{keys_}] limit={limit} offset={offset}"
+        case Distinct() | Negate() | Threshold() | Union():
+            return type(node).__name__
+        case _:
+            assert_never(node)
+
+
+def show_scalar(scalar: Scalar) -> str:
+    """An expression with columns as #n."""
+    match scalar:
+        case ColumnRef(index=index):
+            return f"#{index}"
+        case Literal(value=value):
+            return "null" if value is None else repr(value)
+        case Parameter(index=index):
+            return f"${index + 1}"
+        case SessionCall(name=name):
+            return f"{name}()"
+        case Call(function=function, arguments=arguments):
+            return _call(function.name, arguments)
+        case And(arguments=arguments):
+            return "(" + " AND ".join(show_scalar(a) for a in arguments) + ")"
+        case Or(arguments=arguments):
+            return "(" + " OR ".join(show_scalar(a) for a in arguments) + ")"
+        case Case(branches=branches, otherwise=otherwise):
+            shown = " ".join(f"when {show_scalar(c)} then {show_scalar(v)}" for c, v in branches)
+            return f"case {shown} else {show_scalar(otherwise)} end"
+        case Coalesce(arguments=arguments):
+            return f"coalesce({_all(arguments)})"
+        case IsNull(argument=argument):
+            return f"({show_scalar(argument)}) IS NULL"
+        case _:
+            assert_never(scalar)
+
+
+def _call(name: str, arguments: tuple[Scalar, ...]) -> str:
+    """Operators between their arguments, functions before them."""
+    if not name[:1].isalpha() and len(arguments) == 2:
+        left, right = arguments
+        return f"({show_scalar(left)} {name} {show_scalar(right)})"
+    return f"{name}({_all(arguments)})"
+
+
+def _aggregate(call: AggregateCall) -> str:
+    inside = "*" if call.argument is None else show_scalar(call.argument)
+    return f"{call.function.name}({'distinct ' if call.distinct else ''}{inside})"
+
+
+def _all(scalars: tuple[Scalar, ...]) -> str:
+    return ", ".join(show_scalar(s) for s in scalars)

@@ -1,0 +1,88 @@
+"""A replica's Spark application: starts behind the replica's back, then ticks are handed to it.
+
+Under `--tick-engine auto` the first resident task takes the dataflows from the driver's evaluator
+at a tick border; a task that dies is run again by Spark and rebuilt from the shards. Under `spark`
+every tick is a Spark SQL job, so dataflows wait for the session.
+"""
+
+import asyncio
+from pathlib import Path
+
+import structlog
+from pyspark.sql import SparkSession
+
+from evertide.dataflow.description import Import
+from evertide.expr.interpret import Collection, evaluate
+from evertide.expr.relation import Relation
+from evertide.spark.engine import Peeked
+from evertide.spark.hydrate import recompute
+from evertide.spark.jobs import SparkJobs
+from evertide.spark.resident import Resident
+from evertide.spark.session import SessionSettings, start_session, stop_session
+from evertide.spark.source import Collections
+from evertide.spark.tick_job import SparkTickEngine
+from evertide.spark.worker import Worker
+from evertide.vocab.timestamp import Timestamp
+
+log = structlog.get_logger()
+
+
+class SparkApplication:
+    """Owns the session and the resident task of one replica process."""
+
+    def __init__(
+        self, settings: SessionSettings, worker: Worker, collections: Collections, engine: str
+    ) -> None:
+        self._settings = settings
+        self._worker = worker
+        self._collections = collections
+        self._engine = engine
+        self._session: SparkSession | None = None
+        self._jobs: SparkJobs | None = None
+        self._resident: Resident | None = None
+
+    async def run(self) -> None:
+        """Start Spark on a thread and hand the dataflows over; then there is nothing to do."""
+        self._session = await asyncio.to_thread(start_session, self._settings)
+        self._jobs = SparkJobs(self._session, self._directory("jobs"))
+        log.info("spark is up", master=self._session.sparkContext.master)
+        if self._engine == "spark":
+            self._worker.use_engine(SparkTickEngine(self._jobs, self._directory("ticks")))
+        else:
+            self._resident = Resident(
+                self._session,
+                self._directory("resident"),
+                on_ready=self._worker.use_engine,
+                on_lost=self._worker.lose_engine,
+            )
+            await self._resident.start()
+        await asyncio.Event().wait()
+
+    def _directory(self, name: str) -> Path:
+        return self._settings.directory / name
+
+    async def one_shot(
+        self, relation: Relation, imports: tuple[Import, ...], as_of: Timestamp
+    ) -> Peeked:
+        """A query over many rows: one Spark job, or the interpreter while Spark is starting."""
+        if self._jobs is None:
+            return await self._interpreted(relation, imports, as_of)
+        files = {i.global_id: await self._collections.part_files(i, as_of) for i in imports}
+        return await asyncio.to_thread(recompute, self._jobs, relation, files, as_of)
+
+    async def _interpreted(
+        self, relation: Relation, imports: tuple[Import, ...], as_of: Timestamp
+    ) -> Peeked:
+        contents = {}
+        for collection in imports:
+            found = await self._collections.contents(collection, as_of)
+            contents[collection.global_id] = Collection(list(found.rows), list(found.errors))
+        result = await asyncio.to_thread(evaluate, relation, contents.__getitem__)
+        return Peeked(result.rows, result.errors)
+
+    async def stop(self) -> None:
+        """End the task, then the application and its JVM."""
+        if self._resident is not None:
+            await self._resident.stop()
+        if self._session is not None:
+            await asyncio.to_thread(stop_session, self._session)

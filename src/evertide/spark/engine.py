@@ -1,0 +1,127 @@
+"""What an executor of delta plans offers to the worker."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from evertide.dataflow.delta_plan import DeltaPlan
+from evertide.spark.evaluate import Evaluator
+from evertide.vocab.datum import Row
+from evertide.vocab.ids import GlobalId
+from evertide.vocab.timestamp import Timestamp
+from evertide.vocab.update import Update
+
+
+class EngineLost(Exception):
+    """The executor's process is gone and its state with it; rebuild on the next incarnation."""
+
+    def __init__(self, engine: "Engine") -> None:
+        super().__init__("the engine is gone")
+        self.engine = engine
+
+
+@dataclass(frozen=True, slots=True)
+class Peeked:
+    """An index's contents at a timestamp, with multiplicities."""
+
+    rows: Sequence[tuple[Row, int]]
+    errors: Sequence[tuple[str, int]]
+
+
+class Engine(Protocol):
+    """Keeps the state of dataflows and turns input changes into output changes.
+
+    Calls for one dataflow come one at a time, except peeks, which may come at any moment. Any call
+    may raise EngineLost.
+    """
+
+    @property
+    def executor(self) -> str:
+        """The word for tick records: driver, resident or job."""
+        ...
+
+    async def create(
+        self,
+        dataflow_id: GlobalId,
+        plan: DeltaPlan,
+        *,
+        index_key: tuple[int, ...] | None,
+        as_of: Timestamp,
+    ) -> None:
+        """Make room for a dataflow with empty state."""
+        ...
+
+    async def tick(
+        self,
+        dataflow_id: GlobalId,
+        inputs: Mapping[GlobalId, Sequence[Update]],
+        lower: Timestamp,
+        upper: Timestamp,
+    ) -> list[Update]:
+        """The output's changes at lower <= ts < upper, consolidated."""
+        ...
+
+    async def peek(
+        self, dataflow_id: GlobalId, keys: Sequence[Row] | None, as_of: Timestamp
+    ) -> Peeked:
+        """An index's rows with one of the keys, or all of them."""
+        ...
+
+    async def allow_compaction(self, dataflow_id: GlobalId, since: Timestamp) -> None:
+        """Nobody will read the dataflow's state below `since` again."""
+        ...
+
+    async def drop(self, dataflow_id: GlobalId) -> None:
+        """Forget the dataflow; nothing if there is none."""
+        ...
+
+
+class DriverEngine:
+    """The evaluator in the replica's own process, until the first resident task is up.
+
+    Work runs on a thread, so that the replica's loop goes on answering; one call at a time, because
+    the evaluator is not made for more.
+    """
+
+    executor = "driver"
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self._evaluator = evaluator
+        self._turn = asyncio.Lock()
+
+    async def create(
+        self,
+        dataflow_id: GlobalId,
+        plan: DeltaPlan,
+        *,
+        index_key: tuple[int, ...] | None,
+        as_of: Timestamp,
+    ) -> None:
+        async with self._turn:
+            self._evaluator.create(dataflow_id, plan, index_key=index_key, as_of=as_of)
+
+    async def tick(
+        self,
+        dataflow_id: GlobalId,
+        inputs: Mapping[GlobalId, Sequence[Update]],
+        lower: Timestamp,
+        upper: Timestamp,
+    ) -> list[Update]:
+        async with self._turn:
+            return await asyncio.to_thread(self._evaluator.tick, dataflow_id, inputs, lower, upper)
+
+    async def peek(
+        self, dataflow_id: GlobalId, keys: Sequence[Row] | None, as_of: Timestamp
+    ) -> Peeked:
+        async with self._turn:
+            rows, errors = await asyncio.to_thread(self._evaluator.peek, dataflow_id, keys, as_of)
+        return Peeked(rows, errors)
+
+    async def allow_compaction(self, dataflow_id: GlobalId, since: Timestamp) -> None:
+        async with self._turn:
+            self._evaluator.allow_compaction(dataflow_id, since)
+
+    async def drop(self, dataflow_id: GlobalId) -> None:
+        async with self._turn:
+            self._evaluator.drop(dataflow_id)

@@ -1,0 +1,78 @@
+"""One dataflow as a replica runs it: how far it is, where its state lies, what it still owes."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+from evertide.dataflow.delta_plan import DeltaPlan
+from evertide.dataflow.description import DataflowDescription, IndexExport
+from evertide.spark.engine import Engine
+from evertide.spark.sink import ShardSink
+from evertide.vocab.timestamp import MIN_TS, Timestamp
+from evertide.vocab.update import Update
+
+
+@dataclass(frozen=True, slots=True)
+class Building:
+    """State being built on an engine, in the background: hydration, or a move between engines.
+
+    The task's result is the output at `start`.
+    """
+
+    engine: Engine
+    start: Timestamp
+    task: asyncio.Task[list[Update]]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a dataflow's state lies; a peek may read it from `since` on."""
+
+    engine: Engine
+    since: Timestamp
+
+
+@dataclass(slots=True)
+class RunningDataflow:
+    """Owned by the worker's loop; peeks only read it.
+
+    `frontier` is the upper of what has been computed. A dataflow without engine waits to be
+    hydrated: at its as_of, or, when an engine was lost, where it stood.
+    """
+
+    description: DataflowDescription
+    plan: DeltaPlan
+    sink: ShardSink | None
+    placement: Placement | None = None
+    frontier: Timestamp = MIN_TS
+    building: Building | None = None
+    # Replaced by a new event whenever the frontier moves; peeks wait on it.
+    moved: asyncio.Event = field(default_factory=asyncio.Event)
+    # Why it will not go on: its shard belongs to another version, or our own bug.
+    stopped: str | None = None
+
+    @property
+    def index_key(self) -> tuple[int, ...] | None:
+        """The key its output is kept arranged by, if it is an index."""
+        export = self.description.export
+        return export.key if isinstance(export, IndexExport) else None
+
+    @property
+    def engine(self) -> Engine | None:
+        """The engine that ticks it; None while it is not hydrated."""
+        return None if self.placement is None else self.placement.engine
+
+    def advance(self, frontier: Timestamp) -> None:
+        """The output is known below `frontier` now."""
+        self.frontier = frontier
+        self.moved.set()
+        self.moved = asyncio.Event()
+
+    def lose_engine(self) -> None:
+        """The state is gone; the output stays as far as it was."""
+        self.placement = None
+
+    def stop_building(self) -> None:
+        """Give up what is being built."""
+        if self.building is not None:
+            self.building.task.cancel()
+            self.building = None

@@ -1,0 +1,64 @@
+"""Where input changes come from: collections as updates over an interval of time."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from evertide.dataflow.description import Import
+from evertide.persist.contents import Contents
+from evertide.persist.spark_input import PartFiles
+from evertide.vocab.ids import GlobalId
+from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp
+from evertide.vocab.update import Update
+
+
+class Collections(Protocol):
+    """Reads of durable collections; controller/storage.py offers it."""
+
+    async def since(self, collection: Import) -> Timestamp: ...
+
+    async def upper(self, collection: Import) -> Timestamp: ...
+
+    async def records(self, collection: Import) -> int: ...
+
+    async def contents(self, collection: Import, as_of: Timestamp) -> Contents: ...
+
+    async def updates(
+        self, collection: Import, lower: Timestamp, upper: Timestamp
+    ) -> list[Update]: ...
+
+    async def part_files(self, collection: Import, as_of: Timestamp) -> PartFiles: ...
+
+
+async def input_upper(collections: Collections, imports: Sequence[Import]) -> Timestamp:
+    """The timestamp up to which every input is complete; without inputs, all of time."""
+    return min([await collections.upper(i) for i in imports], default=EMPTY_FRONTIER)
+
+
+async def input_since(collections: Collections, imports: Sequence[Import]) -> Timestamp:
+    """The earliest timestamp at which every input is exact."""
+    return max([await collections.since(i) for i in imports], default=Timestamp(0))
+
+
+async def snapshot_inputs(
+    collections: Collections, imports: Sequence[Import], as_of: Timestamp
+) -> dict[GlobalId, list[Update]]:
+    """Every input's contents as updates at `as_of`: the delta from nothing."""
+    inputs = {}
+    for collection in imports:
+        contents = await collections.contents(collection, as_of)
+        updates = [Update(row, as_of, diff) for row, diff in contents.rows]
+        updates += [Update((), as_of, diff, error) for error, diff in contents.errors]
+        inputs[collection.global_id] = updates
+    return inputs
+
+
+async def input_deltas(
+    collections: Collections, imports: Sequence[Import], lower: Timestamp, upper: Timestamp
+) -> dict[GlobalId, list[Update]]:
+    """Every input's changes at lower <= ts < upper."""
+    return {i.global_id: await collections.updates(i, lower, upper) for i in imports}
+
+
+def count_updates(inputs: Mapping[GlobalId, Sequence[Update]]) -> int:
+    """How many changes a tick looks at."""
+    return sum(len(updates) for updates in inputs.values())

@@ -1,0 +1,293 @@
+"""One replica's loop: follows its dataflows' inputs and keeps their outputs up to date.
+
+One task owns all dataflows. A round looks at every dataflow once, hydrates or ticks those whose
+inputs moved, then appends all outputs that are due in one commit. Rounds are started by pushes from
+the shards; polling is only the fallback.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from evertide.dataflow.delta import delta_plan
+from evertide.dataflow.description import DataflowDescription, ShardExport
+from evertide.persist.faults import BelowSince, PersistFault
+from evertide.persist.handle import Append, AppendOutcome
+from evertide.persist.state import ShardState
+from evertide.spark.engine import Engine, EngineLost
+from evertide.spark.running import Building, Placement, RunningDataflow
+from evertide.spark.sink import ShardSink
+from evertide.spark.source import (
+    Collections,
+    count_updates,
+    input_deltas,
+    input_since,
+    input_upper,
+    snapshot_inputs,
+)
+from evertide.vocab.ids import GlobalId, ShardId
+from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp, step_back, step_forward
+from evertide.vocab.update import Update
+
+POLL_SECONDS = 1.0
+KEPT_TICK_RECORDS = 10_000
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class TickRecord:
+    """What one tick of one dataflow did, for mz_internal.mz_tick_records."""
+
+    object_id: GlobalId
+    started_at_us: int
+    rows_in: int
+    rows_out: int
+    executor: str
+    duration_ms: float
+    upper: Timestamp
+
+
+class Shards(Protocol):
+    """What the worker asks of persist."""
+
+    async def state(self, shard_id: ShardId) -> ShardState: ...
+
+    async def append_each(self, appends: Sequence[Append]) -> list[AppendOutcome]: ...
+
+
+class Worker:
+    """Owns a replica's dataflows."""
+
+    def __init__(self, shards: Shards, collections: Collections, engine: Engine | None) -> None:
+        self._shards = shards
+        self._collections = collections
+        # Where dataflows are hydrated; None while the first one is still starting.
+        self._engine = engine
+        self._dataflows: dict[GlobalId, RunningDataflow] = {}
+        self._wake = asyncio.Event()
+        self.tick_records: deque[TickRecord] = deque(maxlen=KEPT_TICK_RECORDS)
+
+    def wake(self) -> None:
+        """Something may have moved: look again."""
+        self._wake.set()
+
+    def dataflow(self, global_id: GlobalId) -> RunningDataflow | None:
+        """For peeks and introspection."""
+        return self._dataflows.get(global_id)
+
+    def dataflows(self) -> list[RunningDataflow]:
+        """All of them, in order of creation."""
+        return list(self._dataflows.values())
+
+    def use_engine(self, engine: Engine) -> None:
+        """Hydrate on this one from now on, and move what runs elsewhere at a tick border."""
+        self._engine = engine
+        self._wake.set()
+
+    def lose_engine(self, engine: Engine) -> None:
+        """Dataflows that ran there are rebuilt once there is an engine again."""
+        if self._engine is engine:
+            self._engine = None
+        for dataflow in self._dataflows.values():
+            if dataflow.engine is engine:
+                dataflow.lose_engine()
+            if dataflow.building is not None and dataflow.building.engine is engine:
+                dataflow.stop_building()
+        self._wake.set()
+
+    async def set_dataflows(self, wanted: Mapping[GlobalId, DataflowDescription]) -> None:
+        """Run exactly these: what is new is created, what is gone is dropped."""
+        for global_id in [g for g in self._dataflows if g not in wanted]:
+            await self._drop(self._dataflows.pop(global_id))
+        for global_id, description in wanted.items():
+            if global_id not in self._dataflows:
+                self._dataflows[global_id] = await self._create(description)
+        self._wake.set()
+
+    async def _create(self, description: DataflowDescription) -> RunningDataflow:
+        plan = delta_plan(description.relation)
+        sink = None
+        if isinstance(description.export, ShardExport):
+            state = await self._shards.state(description.export.shard_id)
+            sink = ShardSink(description.global_id, description.export, state.upper)
+        log.info("dataflow created", object_id=description.global_id)
+        return RunningDataflow(description, plan, sink)
+
+    async def _drop(self, dataflow: RunningDataflow) -> None:
+        dataflow.stopped = "dropped"
+        dataflow.stop_building()
+        dataflow.moved.set()
+        if dataflow.engine is not None:
+            try:
+                await dataflow.engine.drop(dataflow.description.global_id)
+            except EngineLost:
+                pass  # its state went with it
+        log.info("dataflow dropped", object_id=dataflow.description.global_id)
+
+    async def run(self) -> None:
+        """Rounds until cancelled. A fault of the store ends it, and the process with it."""
+        while True:
+            try:
+                await asyncio.wait_for(self._wake.wait(), POLL_SECONDS)
+            except TimeoutError:
+                pass  # look anyway: a push may have been lost
+            self._wake.clear()
+            await self.round()
+
+    async def round(self) -> None:
+        """Bring every dataflow as far as its inputs are, then append what is due."""
+        for dataflow in list(self._dataflows.values()):
+            if dataflow.stopped is None:
+                await self._guarded_step(dataflow)
+        await self._append_due()
+
+    async def _guarded_step(self, dataflow: RunningDataflow) -> None:
+        """One dataflow's bug must not stop the others: it is set aside and shown as stopped."""
+        try:
+            await self._step(dataflow)
+        except EngineLost as lost:
+            self.lose_engine(lost.engine)
+        except BelowSince as fault:
+            dataflow.stopped = str(fault)
+            log.error("dataflow cannot go on", object_id=dataflow.description.global_id,
+                      reason=str(fault))  # fmt: skip
+        except PersistFault:
+            raise
+        except Exception:  # this loop owns the dataflow
+            dataflow.stopped = "internal error"
+            log.exception("dataflow stopped", object_id=dataflow.description.global_id)
+
+    async def _step(self, dataflow: RunningDataflow) -> None:
+        if self._engine is not None and dataflow.engine is not self._engine:
+            await self._build(dataflow, self._engine)
+        if dataflow.engine is None:
+            return
+        upper = await input_upper(self._collections, dataflow.description.imports)
+        if upper > dataflow.frontier:
+            await self._tick(dataflow, upper)
+
+    async def _build(self, dataflow: RunningDataflow, engine: Engine) -> None:
+        """Start building the state on this engine, or adopt it once it is there.
+
+        It is built in the background: meanwhile other dataflows tick, and so does this one where it
+        has another engine still.
+        """
+        building = dataflow.building
+        if building is not None and building.engine is engine:
+            if building.task.done():
+                dataflow.building = None
+                await self._adopt(dataflow, building, building.task.result())
+            return
+        dataflow.stop_building()
+        start = await self._start(dataflow)
+        if await input_upper(self._collections, dataflow.description.imports) > start:
+            task = asyncio.create_task(self._hydrate(dataflow, engine, start))
+            task.add_done_callback(lambda _: self._wake.set())
+            dataflow.building = Building(engine, start, task)
+
+    async def _hydrate(
+        self, dataflow: RunningDataflow, engine: Engine, start: Timestamp
+    ) -> list[Update]:
+        """Feed the inputs' contents at `start` to an empty dataflow: its output at `start`."""
+        description = dataflow.description
+        inputs = await snapshot_inputs(self._collections, description.imports, start)
+        await engine.drop(description.global_id)
+        await engine.create(
+            description.global_id, dataflow.plan, index_key=dataflow.index_key, as_of=start
+        )
+        return await self._timed_tick(dataflow, engine, inputs, start, step_forward(start))
+
+    async def _adopt(
+        self, dataflow: RunningDataflow, building: Building, output: list[Update]
+    ) -> None:
+        """Go on from the state that was built.
+
+        A dataflow that ran elsewhere meanwhile is ahead of it: the new state is brought to the same
+        frontier first, and what that gives is dropped, for it was given already.
+        """
+        built = step_forward(building.start)
+        imports = dataflow.description.imports
+        if dataflow.frontier > built:
+            inputs = await input_deltas(self._collections, imports, built, dataflow.frontier)
+            if count_updates(inputs):
+                await self._timed_tick(dataflow, building.engine, inputs, built, dataflow.frontier)
+        elif dataflow.frontier < built:
+            self._computed(dataflow, output, built)
+        old = dataflow.engine
+        dataflow.placement = Placement(building.engine, building.start)
+        if old is not None:
+            await old.drop(dataflow.description.global_id)
+
+    async def _start(self, dataflow: RunningDataflow) -> Timestamp:
+        """Where to hydrate: where it stood, or its as_of, or where its shard is; an index starts
+        where its inputs are first readable, so that every peek may ask it."""
+        if dataflow.frontier > 0:
+            return step_back(dataflow.frontier)
+        if dataflow.sink is None:
+            return await input_since(self._collections, dataflow.description.imports)
+        if dataflow.sink.upper == EMPTY_FRONTIER:
+            return dataflow.description.as_of
+        return max(dataflow.description.as_of, step_back(dataflow.sink.upper))
+
+    async def _tick(self, dataflow: RunningDataflow, upper: Timestamp) -> None:
+        """Carry the inputs' changes over; without any, only the frontier moves."""
+        assert dataflow.engine is not None
+        imports = dataflow.description.imports
+        lower = dataflow.frontier
+        inputs = await input_deltas(self._collections, imports, lower, upper)
+        output: list[Update] = []
+        if count_updates(inputs):
+            output = await self._timed_tick(dataflow, dataflow.engine, inputs, lower, upper)
+        self._computed(dataflow, output, upper)
+
+    async def _timed_tick(
+        self,
+        dataflow: RunningDataflow,
+        engine: Engine,
+        inputs: Mapping[GlobalId, Sequence[Update]],
+        lower: Timestamp,
+        upper: Timestamp,
+    ) -> list[Update]:
+        started_us, started = time.time_ns() // 1_000, time.perf_counter()
+        global_id = dataflow.description.global_id
+        output = await engine.tick(global_id, inputs, lower, upper)
+        elapsed_ms = (time.perf_counter() - started) * 1_000
+        self.tick_records.append(
+            TickRecord(
+                global_id, started_us, count_updates(inputs), len(output), engine.executor,
+                elapsed_ms, upper,
+            )
+        )  # fmt: skip
+        return output
+
+    def _computed(
+        self, dataflow: RunningDataflow, output: Sequence[Update], upper: Timestamp
+    ) -> None:
+        if dataflow.sink is not None:
+            dataflow.sink.stage(output, upper)
+        dataflow.advance(upper)
+
+    async def _append_due(self) -> None:
+        """All outputs in one commit; what lost the race is dropped and tried again from there."""
+        for _ in range(100):
+            due = [
+                (dataflow, append)
+                for dataflow in self._dataflows.values()
+                if dataflow.sink is not None and (append := dataflow.sink.due()) is not None
+            ]
+            if not due:
+                return
+            outcomes = await self._shards.append_each([append for _, append in due])
+            for (dataflow, append), outcome in zip(due, outcomes, strict=True):
+                assert dataflow.sink is not None
+                dataflow.sink.settle(append, outcome)
+                # Others of this replica may read it; pushes only come from other processes.
+                self._wake.set()
+                if dataflow.sink.stopped is not None:
+                    dataflow.stopped = dataflow.sink.stopped

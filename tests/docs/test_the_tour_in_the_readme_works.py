@@ -1,0 +1,64 @@
+"""Goal: the README's tour does what it says. Method: run its SQL and compare what psql shows."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.support.server import Server, running_server
+
+pytestmark = pytest.mark.wire
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+@pytest.fixture
+def fresh_server(tmp_path: Path) -> Iterator[Server]:
+    with running_server(tmp_path / "data") as server:
+        yield server
+
+
+def tour() -> list[tuple[str, str]]:
+    """(kind, text) of the fenced blocks of the psql section, in order."""
+    section = README.read_text().split("## Five minutes with psql")[1].split("\n## ")[0]
+    blocks = re.findall(r"```(\w*)\n(.*?)```", section, re.S)
+    start = next(i for i, (kind, _) in enumerate(blocks) if kind == "sql")
+    return blocks[start:]
+
+
+def shown(cursor: "psycopg.Cursor[tuple]") -> list[list[str]]:
+    """Column names and rows as text."""
+    names = [column.name for column in cursor.description or ()]
+    rows = [["" if v is None else str(v) for v in row] for row in cursor.fetchall()]
+    return [names, *rows]
+
+
+def expected(block: str) -> list[list[str]]:
+    """The same out of psql's picture."""
+    lines = [line for line in block.splitlines() if line.strip() and not line.startswith("-")]
+    return [[cell.strip() for cell in line.split("|")] for line in lines]
+
+
+def test_the_tour(fresh_server: Server) -> None:
+    blocks = tour()
+    compared = 0
+    with fresh_server.connect() as connection:
+        for (kind, text), following in zip(blocks, [*blocks[1:], ("", "")], strict=True):
+            if kind != "sql":
+                continue
+            statements = [s for s in text.split(";") if s.strip()]
+            for statement in statements[:-1]:
+                connection.execute(statement.encode())
+            if following[0] == "" and following[1].startswith("ERROR"):
+                message = following[1].removeprefix("ERROR:").strip()
+                with pytest.raises(psycopg.Error, match=re.escape(message)):
+                    connection.execute(statements[-1].encode())
+                compared += 1
+                continue
+            cursor = connection.execute(statements[-1].encode())
+            if following[0] == "" and following[1]:
+                assert shown(cursor) == expected(following[1]), statements[-1]
+                compared += 1
+    assert compared == 5
