@@ -6,6 +6,7 @@ acknowledged, on the other adapter.
 
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 

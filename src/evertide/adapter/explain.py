@@ -97,9 +97,7 @@ def _explain_maintained(plan: ExplainPlan, snapshot: Snapshot) -> str:
     if plan.stage == "raw":
         return show_relation(relation)
     optimized = optimize(inline_views(relation, snapshot, ()))
-    if plan.stage == "optimized":
-        return show_relation(optimized) + "\n\n" + note
-    return describe(delta_plan(optimized)) + "\n" + note
+    return "\n\n".join([show_relation(optimized), describe(delta_plan(optimized)), note])
 
 
 def _maintained_relation(plan: ExplainPlan, snapshot: Snapshot) -> tuple[Relation, str]:

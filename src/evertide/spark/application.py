@@ -14,15 +14,20 @@ from pyspark.sql import SparkSession
 from evertide.dataflow.description import Import
 from evertide.expr.interpret import Collection, evaluate
 from evertide.expr.relation import Relation
-from evertide.spark.engine import Peeked
-from evertide.spark.hydrate import recompute
+from evertide.spark.engine import Engine, Peeked
+from evertide.spark.hydrate import hydrate, recompute
 from evertide.spark.jobs import SparkJobs
-from evertide.spark.resident import Resident
+from evertide.spark.resident import Resident, ResidentEngine
+from evertide.spark.running import RunningDataflow
 from evertide.spark.session import SessionSettings, start_session, stop_session
 from evertide.spark.source import Collections
 from evertide.spark.tick_job import SparkTickEngine
 from evertide.spark.worker import Worker
 from evertide.vocab.timestamp import Timestamp
+from evertide.vocab.update import Update
+
+# Above this many input records Spark SQL builds a dataflow's state; below, one tick does.
+HYDRATE_RECORDS = 50_000
 
 log = structlog.get_logger()
 
@@ -40,6 +45,8 @@ class SparkApplication:
         self._session: SparkSession | None = None
         self._jobs: SparkJobs | None = None
         self._resident: Resident | None = None
+        self._loads = 0
+        worker.hydrator = self
 
     async def run(self) -> None:
         """Start Spark on a thread and hand the dataflows over; then there is nothing to do."""
@@ -60,6 +67,31 @@ class SparkApplication:
 
     def _directory(self, name: str) -> Path:
         return self._settings.directory / name
+
+    async def hydrate(
+        self, dataflow: RunningDataflow, engine: Engine, as_of: Timestamp
+    ) -> list[Update] | None:
+        """State of a dataflow over many records, by Spark SQL jobs over its inputs' files."""
+        imports = dataflow.description.imports
+        if self._jobs is None or not isinstance(engine, ResidentEngine):
+            return None
+        if sum([await self._collections.records(i) for i in imports]) < HYDRATE_RECORDS:
+            return None
+        files = {i.global_id: await self._collections.part_files(i, as_of) for i in imports}
+        hydrated = await asyncio.to_thread(
+            hydrate, self._jobs, dataflow.plan, files, as_of, index_key=dataflow.index_key
+        )
+        self._loads += 1
+        await engine.load(
+            dataflow.description.global_id,
+            dataflow.plan,
+            hydrated,
+            index_key=dataflow.index_key,
+            directory=self._directory(f"load-{self._loads}"),
+        )
+        updates = [Update(row, as_of, diff) for row, diff in hydrated.output.rows]
+        updates += [Update((), as_of, diff, error) for error, diff in hydrated.output.errors]
+        return updates
 
     async def one_shot(
         self, relation: Relation, imports: tuple[Import, ...], as_of: Timestamp

@@ -1,4 +1,4 @@
-"""Critical holds move on as views do, so that their inputs' history may be merged behind them."""
+"""What need not be kept any longer: history of views' inputs, and of indexes."""
 
 import asyncio
 from functools import partial
@@ -6,20 +6,39 @@ from functools import partial
 from evertide.dataflow.description import ShardExport
 from evertide.persist.handle import PersistClient
 from evertide.persist.state import ShardChange, existing, set_hold
-from evertide.spark.running import RunningDataflow
+from evertide.spark.engine import EngineLost
+from evertide.spark.running import Placement, RunningDataflow
 from evertide.spark.worker import Worker
-from evertide.vocab.timestamp import EMPTY_FRONTIER, step_back
+from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp, step_back
 
 PAUSE_SECONDS = 5.0
+# Peeks come at the newest timestamps; those that are this late are sent to the shards.
+INDEX_HISTORY_MS = 10_000
 
 
 async def keep_holds(persist: PersistClient, worker: Worker) -> None:
-    """Downgrade every view's holds to where a restart would begin, for ever."""
+    """Move every view's holds to where a restart would begin, and indexes' sinces, for ever."""
     while True:
         await asyncio.sleep(PAUSE_SECONDS)
         for dataflow in worker.dataflows():
             for change in hold_changes(dataflow):
                 await persist.machine.apply_all([change])
+            await _compact_index(dataflow)
+
+
+async def _compact_index(dataflow: RunningDataflow) -> None:
+    """Let an index forget what nobody asks for; peeks below are refused from this moment on."""
+    placement = dataflow.placement
+    if placement is None or dataflow.index_key is None or dataflow.frontier == EMPTY_FRONTIER:
+        return
+    since = Timestamp(dataflow.frontier - 1 - INDEX_HISTORY_MS)
+    if since <= placement.since:
+        return
+    dataflow.placement = Placement(placement.engine, since)
+    try:
+        await placement.engine.allow_compaction(dataflow.description.global_id, since)
+    except EngineLost:
+        pass  # the next incarnation starts without that history anyway
 
 
 def hold_changes(dataflow: RunningDataflow) -> list[ShardChange]:

@@ -61,12 +61,23 @@ class Shards(Protocol):
     async def append_each(self, appends: Sequence[Append]) -> list[AppendOutcome]: ...
 
 
+class Hydrator(Protocol):
+    """Builds state by Spark SQL where that is worth its price."""
+
+    async def hydrate(
+        self, dataflow: RunningDataflow, engine: Engine, as_of: Timestamp
+    ) -> list[Update] | None:
+        """The output at `as_of` with the state loaded into the engine; None: not worth it."""
+        ...
+
+
 class Worker:
     """Owns a replica's dataflows."""
 
     def __init__(self, shards: Shards, collections: Collections, engine: Engine | None) -> None:
         self._shards = shards
         self._collections = collections
+        self.hydrator: Hydrator | None = None
         # Where dataflows are hydrated; None while the first one is still starting.
         self._engine = engine
         self._dataflows: dict[GlobalId, RunningDataflow] = {}
@@ -194,8 +205,17 @@ class Worker:
     async def _hydrate(
         self, dataflow: RunningDataflow, engine: Engine, start: Timestamp
     ) -> list[Update]:
-        """Feed the inputs' contents at `start` to an empty dataflow: its output at `start`."""
+        """Build the state at `start`; returns the output there.
+
+        Many rows are hydrated by Spark SQL; few are fed to an empty dataflow as one tick.
+        """
+        started = time.perf_counter()
         description = dataflow.description
+        if self.hydrator is not None:
+            output = await self.hydrator.hydrate(dataflow, engine, start)
+            if output is not None:
+                self._record(dataflow, "spark", started, 0, output, step_forward(start))
+                return output
         inputs = await snapshot_inputs(self._collections, description.imports, start)
         await engine.drop(description.global_id)
         await engine.create(
@@ -254,17 +274,26 @@ class Worker:
         lower: Timestamp,
         upper: Timestamp,
     ) -> list[Update]:
-        started_us, started = time.time_ns() // 1_000, time.perf_counter()
-        global_id = dataflow.description.global_id
-        output = await engine.tick(global_id, inputs, lower, upper)
-        elapsed_ms = (time.perf_counter() - started) * 1_000
-        self.tick_records.append(
-            TickRecord(
-                global_id, started_us, count_updates(inputs), len(output), engine.executor,
-                elapsed_ms, upper,
-            )
-        )  # fmt: skip
+        started = time.perf_counter()
+        output = await engine.tick(dataflow.description.global_id, inputs, lower, upper)
+        self._record(dataflow, engine.executor, started, count_updates(inputs), output, upper)
         return output
+
+    def _record(
+        self,
+        dataflow: RunningDataflow,
+        executor: str,
+        started: float,
+        rows_in: int,
+        output: Sequence[Update],
+        upper: Timestamp,
+    ) -> None:
+        elapsed_ms = (time.perf_counter() - started) * 1_000
+        started_us = time.time_ns() // 1_000 - int(elapsed_ms * 1_000)
+        global_id = dataflow.description.global_id
+        self.tick_records.append(
+            TickRecord(global_id, started_us, rows_in, len(output), executor, elapsed_ms, upper)
+        )
 
     def _computed(
         self, dataflow: RunningDataflow, output: Sequence[Update], upper: Timestamp
