@@ -1,4 +1,21 @@
-"""Statements to plans, one file per statement family.
+"""Statements to plans: names looked up, types settled, every query one typed tree.
 
-`plans` holds what comes out; `entry` the one function that others call.
+Promises a plan that needs no text any more, or an error with a code and a place. Runs nothing and
+changes nothing. In the order of a SELECT:
+
+entry, context     the one function that others call; what it knows of session and statement
+plans              what comes out
+read               SELECT, COPY TO, EXPLAIN, DECLARE; as_of, limit
+query              WITH, set_operation, values; planned is what it gives
+select             from_clause, source, join, table_function; where; grouping; output, naming
+expression         one match over all nodes: literal, operator, predicate, structure, call,
+                   quantified, row; expression_context is what they see
+scope, place       columns that names may mean; where an error points
+deferred, subquery aggregates and subqueries, attached to the relation after the expression is known
+builder            the relation under construction; difference, cardinality, rewrite
+coercion           function_call, data_type, parameters, origin: types and overloads
+insert, mutation   target, assignment, literal_rows: writes
+define, index      container, cluster, drop, rename: definitions
+show, show_create  lists of objects as queries over system relations
+session            variables, transactions, prepared statements
 """

@@ -317,9 +317,13 @@ DdlPlan: TypeAlias = (
     | CreateSchemaPlan | CreateDatabasePlan | CreateClusterPlan | DropPlan | RenameItemPlan
     | AlterSystemPlan
 )  # fmt: skip
-Plan: TypeAlias = (
-    DdlPlan | SelectPlan | InsertPlan | DeletePlan | UpdatePlan | ShowVariablePlan
-    | SetVariablePlan | ResetAllPlan | BeginPlan | SetTransactionPlan | CommitPlan | RollbackPlan
-    | ExplainPlan | ExplainTimestampPlan | CopyToPlan | DeclarePlan | FetchPlan | ClosePlan
-    | PreparePlan | ExecutePlan | DeallocatePlan | NoticePlan
+# Statements that concern the session alone: no collection is read or written.
+SessionPlan: TypeAlias = (
+    ShowVariablePlan | SetVariablePlan | ResetAllPlan | BeginPlan | SetTransactionPlan | CommitPlan
+    | RollbackPlan | FetchPlan | ClosePlan | PreparePlan | ExecutePlan | DeallocatePlan | NoticePlan
 )  # fmt: skip
+DataPlan: TypeAlias = (
+    SelectPlan | InsertPlan | DeletePlan | UpdatePlan | ExplainPlan | ExplainTimestampPlan
+    | CopyToPlan | DeclarePlan
+)  # fmt: skip
+Plan: TypeAlias = DdlPlan | DataPlan | SessionPlan

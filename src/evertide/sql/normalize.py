@@ -1,0 +1,125 @@
+"""Definitions as they are stored: every name in full, every implied clause written out.
+
+A stored definition is planned again later, by other processes, in sessions with another search
+path, database and cluster: it must not depend on any of them.
+"""
+
+from dataclasses import fields, is_dataclass, replace
+from typing import TypeVar, cast
+
+from evertide.sql.pretty import to_sql
+from evertide.sql.resolve import Destination, NameContext, RelationName, resolve_readable
+from evertide.sql.syntax.definition import (
+    CreateIndexStatement,
+    CreateMaterializedViewStatement,
+    CreateTableStatement,
+    CreateViewStatement,
+)
+from evertide.sql.syntax.expression import Name
+from evertide.sql.syntax.query import LiteralValues, Query, TableRef
+
+NodeT = TypeVar("NodeT")
+
+
+def normal_table(statement: CreateTableStatement, destination: Destination) -> str:
+    """The stored text of a table."""
+    return to_sql(replace(statement, name=Name(destination.parts), if_not_exists=False))
+
+
+def normal_view(
+    statement: CreateViewStatement, destination: Destination, names: NameContext
+) -> str:
+    """The stored text of a view."""
+    return to_sql(
+        replace(
+            statement,
+            name=Name(destination.parts),
+            query=qualified(statement.query, names),
+            or_replace=False,
+            if_not_exists=False,
+        )
+    )
+
+
+def normal_materialized_view(
+    statement: CreateMaterializedViewStatement,
+    destination: Destination,
+    cluster: str,
+    names: NameContext,
+) -> str:
+    """The stored text of a materialized view, with the cluster that runs it."""
+    return to_sql(
+        replace(
+            statement,
+            name=Name(destination.parts),
+            query=qualified(statement.query, names),
+            cluster=cluster,
+            or_replace=False,
+            if_not_exists=False,
+        )
+    )
+
+
+def normal_index(
+    statement: CreateIndexStatement,
+    name: str,
+    on: RelationName,
+    columns: tuple[str, ...],
+    cluster: str,
+) -> str:
+    """The stored text of an index: a default index has its keys written out."""
+    return to_sql(
+        replace(
+            statement,
+            name=name,
+            on=Name(on.parts),
+            keys=tuple(Name((column,)) for column in columns),
+            cluster=cluster,
+            default=False,
+            if_not_exists=False,
+        )
+    )
+
+
+def qualified(query: Query, names: NameContext) -> Query:
+    """The query with every relation it reads under its full name."""
+    return _qualified(query, names, frozenset())
+
+
+def _qualified(node: NodeT, names: NameContext, local: frozenset[str]) -> NodeT:
+    """`local` are the names of WITH queries in sight, which are no relations."""
+    if isinstance(node, Query) and node.with_ is not None:
+        return cast(NodeT, _qualified_with(node, names, local))
+    if isinstance(node, TableRef):
+        return cast(NodeT, _qualified_table(node, names, local))
+    if isinstance(node, tuple):
+        parts = tuple(_qualified(part, names, local) for part in node)
+        unchanged = all(one is other for one, other in zip(parts, node, strict=True))
+        return node if unchanged else cast(NodeT, parts)
+    if not is_dataclass(node) or isinstance(node, type | LiteralValues):
+        return node
+    changes: dict[str, object] = {}
+    for field in fields(node):
+        before: object = getattr(node, field.name)
+        after = _qualified(before, names, local)
+        if after is not before:
+            changes[field.name] = after
+    return cast(NodeT, replace(node, **changes)) if changes else node
+
+
+def _qualified_with(query: Query, names: NameContext, local: frozenset[str]) -> Query:
+    """Each query of the list sees those before it."""
+    assert query.with_ is not None
+    tables = []
+    for table in query.with_.tables:
+        tables.append(replace(table, query=_qualified(table.query, names, local)))
+        local |= {table.name}
+    rest = _qualified(replace(query, with_=None), names, local)
+    return replace(rest, with_=replace(query.with_, tables=tuple(tables)))
+
+
+def _qualified_table(table: TableRef, names: NameContext, local: frozenset[str]) -> TableRef:
+    parts = table.name.parts
+    if len(parts) == 1 and parts[0] in local:
+        return table
+    return replace(table, name=Name(resolve_readable(table.name, names).name.parts))

@@ -1,0 +1,41 @@
+"""AS OF: the timestamp a query asks to read at."""
+
+from evertide.expr.compile import compile_scalar
+from evertide.expr.functions.cast import CastContext
+from evertide.expr.scalar import ColumnRef, Parameter, SessionCall
+from evertide.sql.plan.coercion import coerce
+from evertide.sql.plan.context import QueryContext
+from evertide.sql.plan.deferred import Deferred
+from evertide.sql.plan.expression import plain_context
+from evertide.sql.plan.expression_context import Clause
+from evertide.sql.plan.rewrite import walk_parts
+from evertide.sql.plan.scope import Scope
+from evertide.sql.resolve import position_of
+from evertide.sql.syntax.command import AsOf
+from evertide.vocab.errors import DataException, FeatureNotSupported, SqlError
+from evertide.vocab.sql_type import MZ_TIMESTAMP
+from evertide.vocab.timestamp import Timestamp
+
+
+def plan_as_of(as_of: AsOf, query: QueryContext) -> Timestamp:
+    """The constant that AS OF gives."""
+    node = as_of.timestamp
+    if as_of.at_least:
+        raise FeatureNotSupported("AS OF AT LEAST is not supported", position=position_of(as_of.at))
+    scalar = plain_context(Scope(), query, Clause.AS_OF, Deferred()).bind(node)
+    not_castable = DataException(
+        "AS OF or UP TO should be castable to a (non-null) mz_timestamp value",
+        position=position_of(node.at),
+    )
+    try:
+        coerced = coerce(scalar, MZ_TIMESTAMP, CastContext.EXPLICIT, query, at=node.at)
+        if any(isinstance(p, Parameter | SessionCall | ColumnRef) for p in walk_parts(coerced)):
+            raise FeatureNotSupported("AS OF must be a constant", position=position_of(node.at))
+        value = compile_scalar(coerced)(())
+    except FeatureNotSupported:
+        raise
+    except SqlError as error:
+        raise not_castable from error
+    if not isinstance(value, int):
+        raise not_castable
+    return Timestamp(value)

@@ -1,0 +1,174 @@
+"""Calls: forms that are nodes of the tree, session values, aggregates, and plain functions."""
+
+from evertide.expr import scalar as typed
+from evertide.expr.functions.row import Accumulator
+from evertide.expr.relation import AggregateCall
+from evertide.expr.scalar import Literal, Scalar, SessionCall
+from evertide.sql.plan.coercion import to_boolean, unify
+from evertide.sql.plan.expression_context import ExpressionContext
+from evertide.sql.plan.function_call import (
+    TABLE_FUNCTIONS,
+    aggregate_over,
+    bound_aggregate,
+    call_function,
+    call_operator,
+    is_aggregate,
+    session_call,
+)
+from evertide.sql.plan.place import start_of
+from evertide.sql.resolve import position_of
+from evertide.sql.syntax.expression import FunctionCall
+from evertide.vocab.errors import (
+    FeatureNotSupported,
+    GroupingError,
+    SqlSyntaxError,
+    UndefinedFunction,
+    WrongObjectType,
+)
+from evertide.vocab.sql_type import BOOL, Kind, SqlType
+
+_COMPARED_ACROSS = (
+    {Kind.INT2, Kind.INT4, Kind.INT8},
+    {Kind.FLOAT4, Kind.FLOAT8},
+    {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ},
+)
+_FUNCTION_SCHEMAS = ("pg_catalog", "mz_catalog", "mz_internal")
+
+
+def bind_call(node: FunctionCall, context: ExpressionContext) -> Scalar:
+    """What a call means; a schema before the name must be a system one."""
+    name = function_name(node)
+    if node.over is not None:
+        raise FeatureNotSupported(
+            f"window functions are not supported: {name}", position=position_of(node.at)
+        )
+    if is_aggregate(name):
+        return _bind_aggregate(name, node, context)
+    _refuse_aggregate_clauses(name, node)
+    if name in TABLE_FUNCTIONS:
+        raise FeatureNotSupported(
+            f"table function {name} is supported only in FROM", position=position_of(node.at)
+        )
+    if len(node.name.parts) == 1:
+        match name:
+            case "coalesce":
+                return _bind_coalesce(node, context)
+            case "nullif":
+                return _bind_nullif(node, context)
+            case "pg_typeof" if len(node.args) == 1:
+                return Literal(context.bind(node.args[0]).type.oid, SqlType(Kind.REGTYPE))
+    arguments = []
+    for argument in node.args:
+        arguments.append(context.bind_node(argument, context))
+    value = session_call(name, arguments)
+    if value is not None:
+        return _checked_session_call(value, node, context)
+    return call_function(name, arguments, context.query, at=node.at)
+
+
+def function_name(node: FunctionCall) -> str:
+    """The bare name of a function of the system."""
+    *schema, name = node.name.parts
+    if schema and (len(schema) > 1 or schema[0] not in _FUNCTION_SCHEMAS):
+        raise UndefinedFunction(
+            f"function {'.'.join(node.name.parts)} does not exist", position=position_of(node.at)
+        )
+    return name
+
+
+def _refuse_aggregate_clauses(name: str, node: FunctionCall) -> None:
+    words = {
+        "DISTINCT": node.distinct,
+        "ORDER BY": bool(node.order_by),
+        "FILTER": node.filter_ is not None,
+        "*": node.star,
+    }
+    for word, given in words.items():
+        if given:
+            raise WrongObjectType(
+                f"{word} specified, but {name} is not an aggregate function",
+                position=position_of(node.at),
+            )
+
+
+def _checked_session_call(
+    value: SessionCall, node: FunctionCall, context: ExpressionContext
+) -> Scalar:
+    if context.query.maintained:
+        raise FeatureNotSupported(
+            f"cannot materialize call to {value.name}",
+            detail="Its value differs between statements; no materialized view could hold all of"
+            " them.",
+            position=position_of(node.at),
+        )
+    return value
+
+
+def _bind_coalesce(node: FunctionCall, context: ExpressionContext) -> Scalar:
+    if not node.args:
+        raise SqlSyntaxError("COALESCE requires an argument", position=position_of(node.at))
+    bound = [context.bind(argument) for argument in node.args]
+    ats = [start_of(argument) for argument in node.args]
+    values, shared = unify(bound, "COALESCE", context.query, ats=ats)
+    return typed.Coalesce(tuple(values), shared)
+
+
+def _bind_nullif(node: FunctionCall, context: ExpressionContext) -> Scalar:
+    """NULL where both are equal, else the first: its type is what the comparison makes of it."""
+    if len(node.args) != 2:
+        raise SqlSyntaxError("NULLIF requires two arguments", position=position_of(node.at))
+    pair = [context.bind(argument) for argument in node.args]
+    equal = call_operator("=", pair, context.query, at=node.at)
+    assert isinstance(equal, typed.Call), "comparisons are calls"
+    kinds = {operand.type.kind for operand in pair}
+    # PostgreSQL compares these as they are, so the value keeps its type.
+    alike = any(kinds <= family for family in _COMPARED_ACROSS)
+    value = pair[0] if alike else equal.arguments[0]
+    return typed.Case(((equal, Literal(None, value.type)),), value, value.type)
+
+
+def _bind_aggregate(name: str, node: FunctionCall, context: ExpressionContext) -> Scalar:
+    _check_aggregate_place(context, node)
+    inner = context.in_aggregate()
+    arguments = [inner.bind(argument) for argument in node.args]
+    if not arguments and not node.star:
+        raise WrongObjectType(
+            f"{name}(*) must be used to call a parameterless aggregate function",
+            position=position_of(node.at),
+        )
+    function, argument = bound_aggregate(name, arguments, context.query, at=node.at)
+    _check_order(name, node, function.accumulator)
+    if node.filter_ is not None:
+        what = "FILTER"
+        kept = to_boolean(inner.bind(node.filter_), what, context.query, at=start_of(node.filter_))
+        if argument is None:
+            function, argument = aggregate_over(name, BOOL), Literal(True, BOOL)
+        nothing = Literal(None, argument.type)
+        argument = typed.Case(((kept, argument),), nothing, argument.type)
+    return context.deferred.reserve(AggregateCall(function, argument, node.distinct))
+
+
+def _check_aggregate_place(context: ExpressionContext, node: FunctionCall) -> None:
+    if context.inside_aggregate:
+        raise GroupingError(
+            "aggregate function calls cannot be nested", position=position_of(node.at)
+        )
+    if context.inner is None:
+        raise GroupingError(
+            f"aggregate functions are not allowed in {context.clause}",
+            position=position_of(node.at),
+        )
+
+
+def _check_order(name: str, node: FunctionCall, accumulator: Accumulator) -> None:
+    """Sums and counts do not depend on the order; others see their values in value order."""
+    if not node.order_by or accumulator is not Accumulator.ROWS or name in ("min", "max"):
+        return
+    first = node.order_by[0]
+    ascending = not first.descending and first.nulls_first is not True
+    if len(node.order_by) == 1 and ascending and first.expression == node.args[0]:
+        return
+    raise FeatureNotSupported(
+        f"ORDER BY in {name} other than by its own argument is not supported",
+        position=position_of(node.at),
+    )

@@ -1,0 +1,69 @@
+"""What planning one statement knows and collects."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from evertide.catalog.snapshot import Snapshot
+from evertide.sql.plan.origin import Origins
+from evertide.sql.plan.parameters import Parameters
+from evertide.sql.plan.planned import NamedQuery, PlannedQuery
+from evertide.sql.plan.scope import Scope
+from evertide.sql.resolve import NameContext
+from evertide.sql.syntax.query import Query
+from evertide.vocab.ids import ItemId
+from evertide.vocab.sql_type import SqlType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanContext:
+    """The session's view when the statement arrived.
+
+    `prepared` gives the parameter types of the session's prepared statements, so that EXECUTE can
+    cast its arguments; None leaves them as they are.
+    """
+
+    snapshot: Snapshot
+    database: str
+    search_path: tuple[str, ...]
+    cluster: str
+    user: str
+    experimental: bool = False
+    prepared: Mapping[str, Sequence[SqlType]] | None = None
+
+    @property
+    def names(self) -> NameContext:
+        """What decides which object a name means."""
+        return NameContext(self.snapshot, self.database, self.search_path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryContext:
+    """What a query sees around itself; a subquery gets one with more in it.
+
+    `plan_query` is how an expression plans a subquery: queries hold expressions and expressions
+    hold queries, and only one of the two may import the other.
+    """
+
+    plan: PlanContext
+    parameters: Parameters
+    plan_query: Callable[[Query, "QueryContext"], PlannedQuery]
+    # Direct dependencies in order of first sight; shared by all parts of a statement.
+    dependencies: dict[ItemId, None] = field(default_factory=dict)
+    origins: Origins = field(default_factory=Origins)
+    named_queries: Mapping[str, NamedQuery | None] = field(default_factory=dict)
+    # Scopes of the queries around this one, innermost first: only to notice correlation.
+    outer: tuple[Scope, ...] = ()
+    # The query is stored as text, so it must mean the same in every session.
+    stored: bool = False
+    # It is kept up to date, so it must also mean the same at every time.
+    maintained: bool = False
+
+    @property
+    def names(self) -> NameContext:
+        """What decides which object a name in a constant means; names of relations are stored in
+        full, but a constant stays as it is written."""
+        return NameContext(self.plan.snapshot, "", ()) if self.stored else self.plan.names
+
+    def within(self, scope: Scope) -> "QueryContext":
+        """The context of a subquery that stands in an expression over `scope`."""
+        return replace(self, outer=(scope, *self.outer))

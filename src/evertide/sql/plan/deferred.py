@@ -1,0 +1,107 @@
+"""Values an expression needs that the row it stands on does not have yet.
+
+An aggregate or a subquery inside an expression is planned when it is met, but it can be attached
+to the relation only later: an aggregate after all of them are known, a subquery of a grouped
+SELECT after the grouping. Until then a column position beyond every real one stands for its value.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from evertide.expr.relation import AggregateCall, Relation
+from evertide.expr.scalar import ColumnRef, Scalar
+from evertide.sql.plan.rewrite import replace_parts
+from evertide.vocab.sql_type import BOOL, SqlType
+
+# Positions from here on are places of deferred values. No relation is that wide.
+FIRST_PLACE: Final = 1 << 32
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarUse:
+    """The value of a query of one column and at most one row; NULL if it has none."""
+
+    relation: Relation
+
+    @property
+    def type(self) -> SqlType:
+        return self.relation.types[0]
+
+
+@dataclass(frozen=True, slots=True)
+class ExistsUse:
+    """Whether a query has rows."""
+
+    relation: Relation
+
+    @property
+    def type(self) -> SqlType:
+        return BOOL
+
+
+@dataclass(frozen=True, slots=True)
+class QuantifiedUse:
+    """`operand op ANY (query)` for a comparison; operand and the query's column agree in type."""
+
+    operator: str  # = <> < <= > >=
+    operand: Scalar
+    relation: Relation
+    nullable: bool  # the query's column may be NULL
+
+    @property
+    def type(self) -> SqlType:
+        return BOOL
+
+
+SubqueryUse: TypeAlias = ScalarUse | ExistsUse | QuantifiedUse
+DeferredValue: TypeAlias = AggregateCall | SubqueryUse
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A column that an expression names, and where: for an error found after grouping."""
+
+    column: ColumnRef
+    name: str
+    at: int
+
+
+class Deferred:
+    """The deferred values of some expressions over one row, in order of first sight.
+
+    What a value is computed from stands before it: an operand is planned first.
+    """
+
+    def __init__(self) -> None:
+        self.values: list[DeferredValue] = []
+        self.references: list[Reference] = []
+
+    def reserve(self, value: DeferredValue) -> ColumnRef:
+        """The place of a value; equal aggregates are computed once."""
+        if isinstance(value, AggregateCall) and value in self.values:
+            return ColumnRef(FIRST_PLACE + self.values.index(value), value.type)
+        self.values.append(value)
+        return ColumnRef(FIRST_PLACE + len(self.values) - 1, value.type)
+
+    def refer(self, column: ColumnRef, name: str, at: int) -> ColumnRef:
+        """Remember where a column was named. References are told apart by identity."""
+        fresh = ColumnRef(column.index, column.type)
+        self.references.append(Reference(fresh, name, at))
+        return fresh
+
+    def reference_of(self, column: ColumnRef) -> Reference | None:
+        """Where this very reference was made."""
+        found = (reference for reference in self.references if reference.column is column)
+        return next(found, None)
+
+
+def fill_places(settled: list[Scalar]) -> Callable[[Scalar], Scalar]:
+    """A function that puts settled values, in order, in their places."""
+
+    def filled(part: Scalar) -> Scalar | None:
+        if isinstance(part, ColumnRef) and part.index >= FIRST_PLACE:
+            return settled[part.index - FIRST_PLACE]
+        return None
+
+    return lambda scalar: replace_parts(scalar, filled)

@@ -1,0 +1,274 @@
+"""CREATE TABLE, VIEW and MATERIALIZED VIEW."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from evertide.catalog.builtin.registry import builtin_of
+from evertide.catalog.objects import Item, ItemKind
+from evertide.expr.relation import Get, Relation
+from evertide.expr.relation_walk import in_order_of_use, rewrite_scalars
+from evertide.expr.scalar import Scalar, SessionCall
+from evertide.persist.encoding import is_storable
+from evertide.sql.normalize import normal_materialized_view, normal_table, normal_view
+from evertide.sql.plan.assignment import check_default
+from evertide.sql.plan.context import QueryContext
+from evertide.sql.plan.data_type import resolve_type
+from evertide.sql.plan.planned import PlannedQuery, fold_finishing
+from evertide.sql.plan.plans import (
+    CreateMaterializedViewPlan,
+    CreateTablePlan,
+    CreateViewPlan,
+    ItemName,
+)
+from evertide.sql.plan.rewrite import walk_parts
+from evertide.sql.plan.structure import check_collation
+from evertide.sql.pretty import to_sql
+from evertide.sql.resolve import (
+    Destination,
+    position_of,
+    resolve_cluster,
+    resolve_destination,
+)
+from evertide.sql.syntax.definition import (
+    ColumnDefinition,
+    CreateMaterializedViewStatement,
+    CreateTableStatement,
+    CreateViewStatement,
+)
+from evertide.sql.syntax.expression import Name
+from evertide.sql.syntax.option import Option, Refresh
+from evertide.sql.views import inline_views
+from evertide.vocab.errors import (
+    DependentObjectsStillExist,
+    DuplicateColumn,
+    DuplicateTable,
+    FeatureNotSupported,
+    SqlSyntaxError,
+    UndefinedParameter,
+    WrongObjectType,
+)
+from evertide.vocab.ids import ItemId
+from evertide.vocab.relation_desc import ColumnDesc, RelationDesc, renamed
+
+
+def plan_create_table(statement: CreateTableStatement, query: QueryContext) -> CreateTablePlan:
+    """A table and the defaults of its columns."""
+    if statement.temporary:
+        raise FeatureNotSupported(
+            "temporary tables are not supported", position=position_of(statement.at)
+        )
+    destination = free_destination(statement.name, query, statement.if_not_exists)
+    desc = RelationDesc(tuple(_column(column) for column in statement.columns))
+    check_distinct_names(desc, [column.at for column in statement.columns])
+    _check_storable(desc, statement.at)
+    for definition, column in zip(statement.columns, desc.columns, strict=True):
+        if definition.default is not None:
+            check_default(definition.default, column, query)
+    return CreateTablePlan(
+        name=item_name(destination),
+        desc=desc,
+        defaults=tuple(
+            None if column.default is None else to_sql(column.default)
+            for column in statement.columns
+        ),
+        create_sql=normal_table(statement, destination),
+        if_not_exists=statement.if_not_exists,
+    )
+
+
+def _column(column: ColumnDefinition) -> ColumnDesc:
+    if column.collation is not None:
+        check_collation(column.collation)
+    return ColumnDesc(column.name, resolve_type(column.type_), not column.not_null)
+
+
+def _check_storable(desc: RelationDesc, at: int) -> None:
+    for column in desc.columns:
+        if not is_storable(column.type):
+            raise FeatureNotSupported(
+                f'column "{column.name}" has type {column.type}, which cannot be stored',
+                position=position_of(at),
+            )
+
+
+def check_distinct_names(desc: RelationDesc, ats: Sequence[int]) -> None:
+    """A stored relation's columns have names of their own."""
+    seen: set[str] = set()
+    for name, at in zip(desc.names, ats, strict=True):
+        if name in seen:
+            raise DuplicateColumn(
+                f'column "{name}" specified more than once', position=position_of(at)
+            )
+        seen.add(name)
+
+
+def item_name(destination: Destination) -> ItemName:
+    """Where a new item goes, by ids."""
+    return ItemName(
+        destination.database.database_id, destination.schema.schema_id, destination.name
+    )
+
+
+def free_destination(name: Name, query: QueryContext, if_not_exists: bool) -> Destination:
+    """Where a new item goes. Its name must be free; with IF NOT EXISTS the catalog decides."""
+    destination = resolve_destination(name, query.plan.names)
+    if not if_not_exists and existing_item(destination, query) is not None:
+        raise DuplicateTable(
+            f"catalog item '{destination.name}' already exists", position=position_of(name.at)
+        )
+    return destination
+
+
+def existing_item(destination: Destination, query: QueryContext) -> Item | None:
+    """What has this name now."""
+    snapshot = query.plan.snapshot
+    return snapshot.item_named(destination.schema.schema_id, destination.name)
+
+
+def plan_create_view(statement: CreateViewStatement, query: QueryContext) -> CreateViewPlan:
+    """A name for a query."""
+    if statement.temporary:
+        raise FeatureNotSupported(
+            "temporary views are not supported", position=position_of(statement.at)
+        )
+    destination, replaces = _view_destination(statement, ItemKind.VIEW, query)
+    planned = query.plan_query(statement.query, replace(query, stored=True))
+    desc = _view_desc(planned, statement.columns, query, statement.at)
+    return CreateViewPlan(
+        name=item_name(destination),
+        relation=fold_finishing(planned),
+        desc=desc,
+        depends_on=_dependencies(destination, replaces, query),
+        create_sql=normal_view(statement, destination, query.plan.names),
+        if_not_exists=statement.if_not_exists,
+        replaces=replaces,
+    )
+
+
+def plan_create_materialized_view(
+    statement: CreateMaterializedViewStatement, query: QueryContext
+) -> CreateMaterializedViewPlan:
+    """A query whose result one cluster keeps up to date."""
+    for option in statement.options:
+        _check_option(option)
+    destination, replaces = _view_destination(statement, ItemKind.MATERIALIZED_VIEW, query)
+    cluster = resolve_cluster(
+        query.plan.cluster if statement.cluster is None else statement.cluster,
+        query.plan.snapshot,
+        at=statement.at,
+    )
+    planned = query.plan_query(statement.query, replace(query, stored=True, maintained=True))
+    desc = _view_desc(planned, statement.columns, query, statement.at)
+    _check_storable(desc, statement.at)
+    relation = fold_finishing(planned)
+    check_maintainable(relation, "materialized view", query, statement.at)
+    return CreateMaterializedViewPlan(
+        name=item_name(destination),
+        cluster_id=cluster.cluster_id,
+        relation=relation,
+        desc=desc,
+        depends_on=_dependencies(destination, replaces, query),
+        create_sql=normal_materialized_view(statement, destination, cluster.name, query.plan.names),
+        if_not_exists=statement.if_not_exists,
+        replaces=replaces,
+    )
+
+
+def _check_option(option: Option) -> None:
+    """Only what is the case anyway is accepted: a promise that nobody keeps is worse than none."""
+    match option.value:
+        case Refresh(kind="ON COMMIT"):
+            return
+        case _:
+            raise FeatureNotSupported(
+                f"materialized view option {option.name} is not supported",
+                position=position_of(option.at),
+            )
+
+
+def _view_destination(
+    statement: CreateViewStatement | CreateMaterializedViewStatement,
+    kind: ItemKind,
+    query: QueryContext,
+) -> tuple[Destination, ItemId | None]:
+    """Where a view goes, and with OR REPLACE the view that makes room for it."""
+    if not statement.or_replace:
+        return free_destination(statement.name, query, statement.if_not_exists), None
+    destination = resolve_destination(statement.name, query.plan.names)
+    old = existing_item(destination, query)
+    if old is None:
+        return destination, None
+    if old.kind is not kind:
+        raise WrongObjectType(
+            f'"{old.name}" is not a {kind.sql_words}', position=position_of(statement.name.at)
+        )
+    dependants = [
+        one
+        for one in query.plan.snapshot.dependants(old.item_id)
+        if one.kind is not ItemKind.INDEX  # these go with their relation
+    ]
+    if dependants:
+        who = [f'{one.kind.sql_words} "{one.name}"' for one in dependants]
+        raise DependentObjectsStillExist(
+            f'cannot drop {kind.sql_words} "{old.name}": still depended upon by {who[0]}',
+            detail="\n".join(f'{one} depends on {kind.sql_words} "{old.name}"' for one in who),
+            hint=f"Drop the dependent objects first, or create the {kind.sql_words} under another"
+            " name.",
+            position=position_of(statement.name.at),
+        )
+    return destination, old.item_id
+
+
+def _dependencies(
+    destination: Destination, replaces: ItemId | None, query: QueryContext
+) -> tuple[ItemId, ...]:
+    if replaces in query.dependencies:
+        raise DependentObjectsStillExist(
+            f"cannot replace view {destination.name}: depended upon by new"
+            f" {destination.name} definition"
+        )
+    return tuple(query.dependencies)
+
+
+def _view_desc(
+    planned: PlannedQuery, names: Sequence[str], query: QueryContext, at: int
+) -> RelationDesc:
+    if query.parameters.finish():
+        raise UndefinedParameter("there is no parameter $1", position=position_of(at))
+    if len(names) > planned.desc.arity:
+        raise SqlSyntaxError(
+            f"view definition names {len(names)} columns, but query has {planned.desc.arity}"
+            " columns",
+            position=position_of(at),
+        )
+    desc = renamed(planned.desc, names)
+    check_distinct_names(desc, [at] * desc.arity)
+    return desc
+
+
+def check_maintainable(relation: Relation, what: str, query: QueryContext, at: int) -> None:
+    """Refuse what has no single meaning over time, and relations that are not kept anywhere.
+
+    Views are looked into: what they hold is maintained too.
+    """
+    for node in in_order_of_use(inline_views(relation, query.plan.snapshot, ())):
+        if isinstance(node, Get) and builtin_of(node.global_id) is not None:
+            builtin = builtin_of(node.global_id)
+            assert builtin is not None
+            raise FeatureNotSupported(
+                f"{what} over system relation {builtin.schema}.{builtin.name} is not supported",
+                hint="Create a view instead.",
+                position=position_of(at),
+            )
+        rewrite_scalars(node, lambda scalar: _refuse_session_calls(scalar, what, at))
+
+
+def _refuse_session_calls(scalar: Scalar, what: str, at: int) -> Scalar:
+    for part in walk_parts(scalar):
+        if isinstance(part, SessionCall):
+            raise FeatureNotSupported(
+                f"cannot materialize call to {part.name}",
+                detail=f"Its value differs between statements; no {what} could hold all of them.",
+                position=position_of(at),
+            )
+    return scalar

@@ -1,0 +1,247 @@
+"""DROP: what goes, dependants first, or why it must stay."""
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar, assert_never
+
+from evertide.catalog.drop import CASCADE_HINT, with_dependants
+from evertide.catalog.objects import (
+    ClusterReplica,
+    Item,
+    ItemKind,
+    ManagedCluster,
+    Schema,
+    UnmanagedCluster,
+    VirtualCluster,
+)
+from evertide.catalog.snapshot import Snapshot
+from evertide.sql.plan.context import QueryContext
+from evertide.sql.plan.plans import DropPlan
+from evertide.sql.resolve import (
+    NameContext,
+    position_of,
+    resolve_cluster,
+    resolve_database,
+    resolve_item,
+    resolve_schema,
+)
+from evertide.sql.syntax.definition import DropStatement, ObjectKind
+from evertide.sql.syntax.expression import Name
+from evertide.vocab.errors import (
+    DependentObjectsStillExist,
+    FeatureNotSupported,
+    InsufficientPrivilege,
+    Notice,
+    UndefinedDatabase,
+    UndefinedObject,
+    UndefinedSchema,
+    UndefinedTable,
+    WrongObjectType,
+)
+from evertide.vocab.ids import ItemId
+
+ObjectT = TypeVar("ObjectT")
+
+ITEM_KINDS: Final[dict[ObjectKind, ItemKind]] = {
+    ObjectKind.TABLE: ItemKind.TABLE,
+    ObjectKind.VIEW: ItemKind.VIEW,
+    ObjectKind.MATERIALIZED_VIEW: ItemKind.MATERIALIZED_VIEW,
+    ObjectKind.INDEX: ItemKind.INDEX,
+}
+# What looking up a name says when it is not there.
+_MISSING = (UndefinedTable, UndefinedSchema, UndefinedDatabase, UndefinedObject)
+
+
+def plan_drop(statement: DropStatement, query: QueryContext) -> DropPlan:
+    """Everything that a DROP takes away."""
+    names = query.plan.names
+    match statement.kind:
+        case ObjectKind.TABLE | ObjectKind.VIEW | ObjectKind.MATERIALIZED_VIEW | ObjectKind.INDEX:
+            return _drop_items(statement, names)
+        case ObjectKind.SCHEMA:
+            return _drop_schemas(statement, names)
+        case ObjectKind.DATABASE:
+            return _drop_databases(statement, names)
+        case ObjectKind.CLUSTER:
+            return _drop_clusters(statement, names)
+        case ObjectKind.CLUSTER_REPLICA:
+            replicas, notices = _found(statement, lambda name: _replica(name, names.snapshot))
+            ids = tuple(replica.replica_id for replica in replicas)
+            return DropPlan(_tag(statement), replicas=ids, notices=notices)
+        case ObjectKind.SOURCE | ObjectKind.SINK | ObjectKind.ROLE:
+            raise FeatureNotSupported(
+                f"{_tag(statement)} is not supported", position=position_of(statement.at)
+            )
+        case _:
+            assert_never(statement.kind)
+
+
+def _tag(statement: DropStatement) -> str:
+    return f"DROP {statement.kind}"
+
+
+def _found(
+    statement: DropStatement, find: Callable[[Name], ObjectT]
+) -> tuple[list[ObjectT], tuple[Notice, ...]]:
+    """What the names mean; with IF EXISTS those that mean nothing become notices."""
+    found: list[ObjectT] = []
+    notices: list[Notice] = []
+    for name in statement.names:
+        try:
+            found.append(find(name))
+        except _MISSING:
+            if not statement.if_exists:
+                raise
+            kind = statement.kind.lower()
+            message = f'{kind} "{".".join(name.parts)}" does not exist, skipping'
+            notices.append(Notice("NOTICE", "00000", message))
+    return found, tuple(notices)
+
+
+def item_of_kind(name: Name, kind: ItemKind, names: NameContext) -> Item:
+    """The item of this name, which must be of this kind."""
+    item = resolve_item(name, names)
+    if item.kind is not kind:
+        article = "an" if item.kind is ItemKind.INDEX else "a"
+        words = item.kind.sql_words
+        raise WrongObjectType(
+            f'"{item.name}" is not {"an" if kind is ItemKind.INDEX else "a"} {kind.sql_words}',
+            hint=f"Use DROP {words.upper()} to remove {article} {words}.",
+            position=position_of(name.at),
+        )
+    return item
+
+
+def _drop_items(statement: DropStatement, names: NameContext) -> DropPlan:
+    kind = ITEM_KINDS[statement.kind]
+    items, notices = _found(statement, lambda name: item_of_kind(name, kind, names))
+    going = [item.item_id for item in items]
+    if not statement.cascade:
+        _refuse_dependants(names.snapshot, going)
+    return DropPlan(_tag(statement), items=with_dependants(names.snapshot, going), notices=notices)
+
+
+def _refuse_dependants(snapshot: Snapshot, item_ids: Sequence[ItemId]) -> None:
+    """An index goes with its relation; anything else that depends on an item keeps it."""
+    indexes = [index.item_id for one in item_ids for index in snapshot.indexes_on(one)]
+    going = {*item_ids, *indexes}
+    for item_id in item_ids:
+        who = [one for one in snapshot.dependants(item_id) if one.item_id not in going]
+        if who:
+            item = snapshot.items[item_id]
+            what = _shown(item)
+            raise DependentObjectsStillExist(
+                f"cannot drop {what}: still depended upon by {_shown(who[0])}",
+                detail="\n".join(f"{_shown(one)} depends on {what}" for one in who),
+                hint=CASCADE_HINT,
+            )
+
+
+def _shown(item: Item) -> str:
+    return f'{item.kind.sql_words} "{item.name}"'
+
+
+def _drop_schemas(statement: DropStatement, names: NameContext) -> DropPlan:
+    snapshot = names.snapshot
+    schemas, notices = _found(statement, lambda name: resolve_schema(name.parts, names, at=name.at))
+    for schema in schemas:
+        if schema.database_id is None:
+            raise InsufficientPrivilege(f"system schema '{schema.name}' cannot be modified")
+        if not statement.cascade and snapshot.items_in_schema(schema.schema_id):
+            database = snapshot.databases[schema.database_id].name
+            raise DependentObjectsStillExist(
+                f"schema '{database}.{schema.name}' cannot be dropped without CASCADE while it"
+                " contains objects",
+                detail=_contents(snapshot.items_in_schema(schema.schema_id), schema),
+                hint=CASCADE_HINT,
+            )
+    return DropPlan(
+        _tag(statement),
+        items=_items_in(schemas, snapshot),
+        schemas=tuple(schema.schema_id for schema in schemas),
+        notices=notices,
+    )
+
+
+def _contents(items: Sequence[Item], schema: Schema) -> str:
+    return "\n".join(f'{_shown(item)} is in schema "{schema.name}"' for item in items)
+
+
+def _items_in(schemas: Sequence[Schema], snapshot: Snapshot) -> tuple[ItemId, ...]:
+    items = [item for schema in schemas for item in snapshot.items_in_schema(schema.schema_id)]
+    return with_dependants(snapshot, [item.item_id for item in items])
+
+
+def _drop_databases(statement: DropStatement, names: NameContext) -> DropPlan:
+    """A database without items goes with its schemas; items need CASCADE."""
+    snapshot = names.snapshot
+    databases, notices = _found(
+        statement, lambda name: resolve_database(name.parts[0], snapshot, at=name.at)
+    )
+    ids = {database.database_id for database in databases}
+    schemas = [schema for schema in snapshot.schemas.values() if schema.database_id in ids]
+    items = _items_in(schemas, snapshot)
+    if items and not statement.cascade:
+        raise DependentObjectsStillExist(
+            f"database '{databases[0].name}' cannot be dropped with RESTRICT while it contains"
+            " objects",
+            detail="\n".join(_shown(snapshot.items[item_id]) for item_id in items),
+            hint=CASCADE_HINT,
+        )
+    return DropPlan(
+        _tag(statement),
+        items=items,
+        schemas=tuple(schema.schema_id for schema in schemas),
+        databases=tuple(database.database_id for database in databases),
+        notices=notices,
+    )
+
+
+def _drop_clusters(statement: DropStatement, names: NameContext) -> DropPlan:
+    """Replicas go with their cluster; what it runs needs CASCADE."""
+    snapshot = names.snapshot
+    clusters, notices = _found(
+        statement, lambda name: resolve_cluster(name.parts[0], snapshot, at=name.at)
+    )
+    running: list[Item] = []
+    for cluster in clusters:
+        items = snapshot.items_in_cluster(cluster.cluster_id)
+        if items and not statement.cascade:
+            raise DependentObjectsStillExist(
+                f'cannot drop cluster "{cluster.name}" because other objects depend on it',
+                detail="\n".join(
+                    f'{_shown(item)} runs in cluster "{cluster.name}"' for item in items
+                ),
+                hint=CASCADE_HINT,
+            )
+        running += items
+    return DropPlan(
+        _tag(statement),
+        items=with_dependants(snapshot, [item.item_id for item in running]),
+        clusters=tuple(cluster.cluster_id for cluster in clusters),
+        notices=notices,
+    )
+
+
+def _replica(name: Name, snapshot: Snapshot) -> ClusterReplica:
+    """The replica `cluster.replica`, if it may go by itself."""
+    cluster_name, replica_name = name.parts
+    cluster = resolve_cluster(cluster_name, snapshot, at=name.at)
+    replica = snapshot.replica_named(cluster.cluster_id, replica_name)
+    if replica is None:
+        raise UndefinedObject(
+            f'CLUSTER {cluster.name} has no CLUSTER REPLICA named "{replica_name}"',
+            position=position_of(name.at),
+        )
+    match cluster.variant:
+        case ManagedCluster():
+            raise FeatureNotSupported(
+                "cannot drop replica of managed cluster", position=position_of(name.at)
+            )
+        case VirtualCluster():
+            raise FeatureNotSupported(
+                f"cannot modify virtual cluster {cluster.name}", position=position_of(name.at)
+            )
+        case UnmanagedCluster():
+            return replica
+        case _:
+            assert_never(cluster.variant)

@@ -1,0 +1,58 @@
+"""What an expression sees around itself."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from evertide.expr.scalar import Scalar
+from evertide.sql.plan.context import QueryContext
+from evertide.sql.plan.deferred import Deferred
+from evertide.sql.plan.scope import Scope
+from evertide.sql.syntax.expression import Expression
+
+
+class Clause(StrEnum):
+    """Where an expression stands, in the words of errors."""
+
+    SELECT = "SELECT"
+    WHERE = "WHERE"
+    ON = "JOIN conditions"
+    GROUP_BY = "GROUP BY"
+    HAVING = "HAVING"
+    DISTINCT_ON = "DISTINCT ON"
+    ORDER_BY = "ORDER BY"
+    LIMIT = "LIMIT"
+    OFFSET = "OFFSET"
+    VALUES = "VALUES"
+    FROM = "functions in FROM"
+    RETURNING = "RETURNING"
+    UPDATE = "UPDATE"
+    DEFAULT = "DEFAULT expressions"
+    EXECUTE = "EXECUTE parameters"
+    AS_OF = "AS OF"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpressionContext:
+    """`bind_node` plans one node; handlers call it for their parts, one frame per call.
+
+    Subqueries and columns go to `deferred`, those in aggregates' arguments to `inner`; None: there
+    can be no aggregates here.
+    """
+
+    query: QueryContext
+    scope: Scope
+    clause: Clause
+    deferred: Deferred
+    bind_node: Callable[[Expression, "ExpressionContext"], Scalar]
+    inner: Deferred | None = None
+    inside_aggregate: bool = False
+
+    def bind(self, node: Expression) -> Scalar:
+        """Plan a part of this expression."""
+        return self.bind_node(node, self)
+
+    def in_aggregate(self) -> "ExpressionContext":
+        """The context of an aggregate's argument: one row of the group."""
+        assert self.inner is not None, "aggregates are allowed here"
+        return replace(self, deferred=self.inner, inner=None, inside_aggregate=True)

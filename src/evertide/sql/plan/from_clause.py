@@ -1,0 +1,106 @@
+"""FROM: tables, subqueries and joins to one relation and the scope over its row."""
+
+from typing import assert_never
+
+from evertide.expr.relation import Get
+from evertide.sql.plan.context import QueryContext
+from evertide.sql.plan.join import plan_join
+from evertide.sql.plan.planned import NamedQuery, fold_finishing
+from evertide.sql.plan.scope import Scope, TableName, scope_of, table_name
+from evertide.sql.plan.show import plan_listing
+from evertide.sql.plan.source import NOTHING, Source, product, with_alias
+from evertide.sql.plan.table_function import plan_function_table
+from evertide.sql.resolve import position_of, resolve_readable
+from evertide.sql.syntax.command import ShowObjectsStatement
+from evertide.sql.syntax.query import (
+    FunctionTable,
+    Join,
+    ShowTable,
+    Subquery,
+    TableExpression,
+    TableRef,
+)
+from evertide.vocab.errors import FeatureNotSupported
+
+
+def plan_from(tables: tuple[TableExpression, ...], query: QueryContext) -> Source:
+    """The product of a FROM list."""
+    if not tables:
+        return NOTHING
+    source = plan_table(tables[0], query)
+    for table in tables[1:]:
+        right = plan_table(table, _beside(query, table, source.scope))
+        source = product(source, right, at=table.at)
+    return source
+
+
+def _beside(query: QueryContext, table: TableExpression, scope: Scope) -> QueryContext:
+    """LATERAL, which functions are without saying so, sees what stands before it.
+
+    Seeing is enough to say why it is refused.
+    """
+    lateral = isinstance(table, FunctionTable) or (isinstance(table, Subquery) and table.lateral)
+    return query.within(scope) if lateral else query
+
+
+def plan_table(table: TableExpression, query: QueryContext) -> Source:
+    """One member of a FROM list."""
+    match table:
+        case TableRef():
+            return with_alias(_named_table(table, query), table.alias)
+        case Subquery():
+            return with_alias(_subquery(table, query), table.alias)
+        case FunctionTable():
+            return with_alias(plan_function_table(table, query), table.alias)
+        case ShowTable():
+            return with_alias(_shown(table, query), table.alias)
+        case Join(left=left_table, right=right_table):
+            left = plan_table(left_table, query)
+            right = plan_table(right_table, _beside(query, right_table, left.scope))
+            return with_alias(plan_join(table, left, right, query), table.alias)
+        case _:
+            assert_never(table)
+
+
+def _subquery(table: Subquery, query: QueryContext) -> Source:
+    planned = query.plan_query(table.query, query)
+    return Source(fold_finishing(planned), scope_of(planned.desc, None))
+
+
+def _shown(table: ShowTable, query: QueryContext) -> Source:
+    """A SHOW list in FROM. Definitions and variables are not relations."""
+    if not isinstance(table.show, ShowObjectsStatement):
+        raise FeatureNotSupported(
+            "only SHOW statements that list objects are supported in FROM",
+            position=position_of(table.at),
+        )
+    if query.stored:
+        raise FeatureNotSupported(
+            "SHOW in the definition of a view is not supported", position=position_of(table.at)
+        )
+    planned = plan_listing(table.show, query)
+    return Source(fold_finishing(planned), scope_of(planned.desc, None))
+
+
+def _named_table(table: TableRef, query: QueryContext) -> Source:
+    """A name means a query of WITH first, then a relation of the catalog."""
+    named = _named_query(table, query)
+    if named is not None:
+        return Source(named.relation, scope_of(named.desc, TableName(table.name.parts[0])))
+    found = resolve_readable(table.name, query.plan.names)
+    query.dependencies.setdefault(found.item_id)
+    relation = Get(found.global_id, found.desc.types)
+    return Source(relation, scope_of(found.desc, table_name(found.name)))
+
+
+def _named_query(table: TableRef, query: QueryContext) -> NamedQuery | None:
+    parts = table.name.parts
+    if len(parts) != 1 or parts[0] not in query.named_queries:
+        return None
+    named = query.named_queries[parts[0]]
+    if named is None:
+        raise FeatureNotSupported(
+            f'query "{parts[0]}" refers to itself, which is not supported',
+            position=position_of(table.name.at),
+        )
+    return named

@@ -1,0 +1,104 @@
+"""CREATE INDEX and CREATE DEFAULT INDEX."""
+
+from evertide.catalog.objects import ItemKind
+from evertide.expr.relation import Get
+from evertide.sql.normalize import normal_index
+from evertide.sql.plan.context import QueryContext
+from evertide.sql.plan.define import check_maintainable, existing_item, item_name
+from evertide.sql.plan.plans import CreateIndexPlan
+from evertide.sql.resolve import (
+    Destination,
+    Readable,
+    position_of,
+    resolve_cluster,
+    resolve_destination,
+    resolve_readable,
+)
+from evertide.sql.syntax.definition import CreateIndexStatement
+from evertide.sql.syntax.expression import Expression, Name
+from evertide.vocab.errors import (
+    DuplicateTable,
+    FeatureNotSupported,
+    UndefinedColumn,
+    UndefinedObject,
+)
+from evertide.vocab.relation_desc import RelationDesc
+
+METHODS = {"arrangement", "btree"}
+
+
+def plan_create_index(statement: CreateIndexStatement, query: QueryContext) -> CreateIndexPlan:
+    """An arrangement of a relation in a cluster; the session's if none is named."""
+    if statement.method is not None and statement.method not in METHODS:
+        raise UndefinedObject(
+            f'access method "{statement.method}" does not exist', position=position_of(statement.at)
+        )
+    on = resolve_readable(statement.on, query.plan.names)
+    if on.item is None:
+        raise FeatureNotSupported(
+            f"index on system relation {'.'.join(on.name.parts)} is not supported",
+            position=position_of(statement.on.at),
+        )
+    cluster_name = query.plan.cluster if statement.cluster is None else statement.cluster
+    cluster = resolve_cluster(cluster_name, query.plan.snapshot, at=statement.at)
+    if on.item.kind is ItemKind.VIEW:
+        relation = Get(on.global_id, on.desc.types)
+        check_maintainable(relation, "index", query, statement.at)
+    key = _key(statement, on.desc)
+    columns = tuple(on.desc.columns[i].name for i in key)
+    destination = _destination(statement, on, columns, query)
+    return CreateIndexPlan(
+        name=item_name(destination),
+        cluster_id=cluster.cluster_id,
+        on_item=on.item_id,
+        on_id=on.global_id,
+        key=key,
+        desc=on.desc,
+        create_sql=normal_index(statement, destination.name, on.name, columns, cluster.name),
+        if_not_exists=statement.if_not_exists,
+    )
+
+
+def _key(statement: CreateIndexStatement, desc: RelationDesc) -> tuple[int, ...]:
+    """Positions of the key columns. No unique keys are known, so a default index has them all."""
+    if statement.default or not statement.keys:
+        return tuple(range(desc.arity))
+    return tuple(_position(node, desc) for node in statement.keys)
+
+
+def _position(node: Expression, desc: RelationDesc) -> int:
+    if not isinstance(node, Name):
+        raise FeatureNotSupported(
+            "expressions as index keys are not supported",
+            hint="Create a view with the expression as a column, and an index on that.",
+            position=position_of(node.at),
+        )
+    name = node.parts[-1]
+    if name not in desc.names:
+        raise UndefinedColumn(f'column "{name}" does not exist', position=position_of(node.at))
+    return desc.names.index(name)
+
+
+def _destination(
+    statement: CreateIndexStatement, on: Readable, columns: tuple[str, ...], query: QueryContext
+) -> Destination:
+    """An index lives beside its relation. A name made for it is made unique by a number."""
+    parts = on.name.parts[:-1]
+    if statement.name is not None:
+        wanted = Name((*parts, statement.name), at=statement.at)
+        destination = resolve_destination(wanted, query.plan.names)
+        if not statement.if_not_exists and existing_item(destination, query) is not None:
+            raise DuplicateTable(
+                f"catalog item '{statement.name}' already exists",
+                position=position_of(statement.at),
+            )
+        return destination
+    default = statement.default or not statement.keys
+    stem = f"{on.name.name}_{'primary' if default else '_'.join(columns)}_idx"
+    number = 0
+    while True:
+        name = stem if number == 0 else f"{stem}{number}"
+        destination = resolve_destination(Name((*parts, name)), query.plan.names)
+        if existing_item(destination, query) is None:
+            return destination
+        number += 1

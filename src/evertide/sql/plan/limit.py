@@ -1,0 +1,50 @@
+"""LIMIT and OFFSET: numbers known when the query is planned."""
+
+from evertide.expr.compile import compile_scalar
+from evertide.expr.functions.cast import CastContext
+from evertide.expr.scalar import ColumnRef, Parameter, SessionCall
+from evertide.sql.plan.coercion import coerce
+from evertide.sql.plan.context import QueryContext
+from evertide.sql.plan.deferred import Deferred
+from evertide.sql.plan.errors import InvalidLimit, InvalidOffset
+from evertide.sql.plan.expression import plain_context
+from evertide.sql.plan.expression_context import Clause
+from evertide.sql.plan.rewrite import walk_parts
+from evertide.sql.plan.scope import Scope
+from evertide.sql.resolve import position_of
+from evertide.sql.syntax.expression import Expression
+from evertide.vocab.errors import FeatureNotSupported
+from evertide.vocab.sql_type import INT8
+
+
+def plan_limit(node: Expression, query: QueryContext) -> int | None:
+    """How many rows at most; None: all, which is what LIMIT NULL means."""
+    limit = _constant(node, query, Clause.LIMIT)
+    if limit is not None and limit < 0:
+        raise InvalidLimit("LIMIT must not be negative", position=position_of(node.at))
+    return limit
+
+
+def plan_offset(node: Expression, query: QueryContext) -> int:
+    """How many rows are passed over."""
+    offset = _constant(node, query, Clause.OFFSET)
+    if offset is not None and offset < 0:
+        raise InvalidOffset("OFFSET must not be negative", position=position_of(node.at))
+    return offset or 0
+
+
+def _constant(node: Expression, query: QueryContext, clause: Clause) -> int | None:
+    """The value of an expression without columns; a parameter's only where it is known already."""
+    deferred = Deferred()
+    bound = plain_context(Scope(), query, clause, deferred).bind(node)
+    scalar = coerce(bound, INT8, CastContext.ASSIGNMENT, query, at=node.at)
+    if isinstance(scalar, Parameter):
+        value = query.parameters.value(scalar)
+    elif any(isinstance(p, Parameter | SessionCall | ColumnRef) for p in walk_parts(scalar)):
+        raise FeatureNotSupported(
+            f"{clause} must be a constant or one parameter", position=position_of(node.at)
+        )
+    else:
+        value = compile_scalar(scalar)(())
+    assert value is None or isinstance(value, int), "coerced to int8"
+    return value

@@ -1,0 +1,131 @@
+"""Boolean forms: AND, OR, NOT, IS, BETWEEN, IN lists, LIKE."""
+
+from evertide.expr import scalar as typed
+from evertide.expr.scalar import Scalar
+from evertide.sql.plan.coercion import settle, to_boolean, unify
+from evertide.sql.plan.expression_context import ExpressionContext
+from evertide.sql.plan.function_call import call_function, call_operator, negated
+from evertide.sql.plan.place import start_of
+from evertide.sql.plan.row import bind_row_comparison
+from evertide.sql.resolve import position_of
+from evertide.sql.syntax.expression import (
+    And,
+    Between,
+    Binary,
+    Expression,
+    InList,
+    IsDistinct,
+    IsTest,
+    Not,
+    Or,
+    PatternMatch,
+    RowConstructor,
+)
+from evertide.vocab.errors import DatatypeMismatch, FeatureNotSupported
+
+
+def bind_junction(node: And | Or | Not, context: ExpressionContext) -> Scalar:
+    """Arguments of AND, OR and NOT must be booleans; chains arrive as one node."""
+    if isinstance(node, Not):
+        return negated(_boolean(node.operand, "NOT", context))
+    what = "AND" if isinstance(node, And) else "OR"
+    terms = []
+    for term in node.terms:
+        terms.append(_boolean(term, what, context))
+    return typed.And(tuple(terms)) if isinstance(node, And) else typed.Or(tuple(terms))
+
+
+def _boolean(node: Expression, what: str, context: ExpressionContext) -> Scalar:
+    bound = context.bind_node(node, context)
+    return to_boolean(bound, what, context.query, at=start_of(node))
+
+
+def bind_test(node: IsTest, context: ExpressionContext) -> Scalar:
+    """IS NULL, TRUE, FALSE, UNKNOWN: never NULL themselves."""
+    bound = context.bind_node(node.operand, context)
+    if node.test == "NULL":
+        test: Scalar = typed.IsNull(settle(bound, context.query.parameters))
+    else:
+        operand = to_boolean(bound, f"IS {node.test}", context.query, at=start_of(node.operand))
+        test = _truth_test(operand, node, context)
+    return negated(test) if node.negated else test
+
+
+def _truth_test(operand: Scalar, node: IsTest, context: ExpressionContext) -> Scalar:
+    if node.test == "UNKNOWN":
+        return typed.IsNull(operand)
+    name = "is_true" if node.test == "TRUE" else "is_false"
+    return call_function(name, [operand], context.query, at=node.at)
+
+
+def bind_distinct(node: IsDistinct, context: ExpressionContext) -> Scalar:
+    """IS DISTINCT FROM: inequality for which NULL is a value like any other."""
+    pair = [context.bind_node(node.left, context), context.bind_node(node.right, context)]
+    distinct = call_operator("is_distinct_from", pair, context.query, at=node.at)
+    return negated(distinct) if node.negated else distinct
+
+
+def bind_between(node: Between, context: ExpressionContext) -> Scalar:
+    """`x BETWEEN a AND b` is two comparisons; NOT turns each of them round."""
+    operand = context.bind(node.operand)
+    low, high = context.bind(node.low), context.bind(node.high)
+
+    def within(lower: Scalar, upper: Scalar) -> Scalar:
+        above = call_operator(">=", [operand, lower], context.query, at=node.at)
+        below = call_operator("<=", [operand, upper], context.query, at=node.at)
+        return typed.And((above, below))
+
+    found = within(low, high)
+    if node.symmetric:
+        found = typed.Or((found, within(high, low)))
+    return negated(found) if node.negated else found
+
+
+def bind_in_list(node: InList, context: ExpressionContext) -> Scalar:
+    """`x IN (a, b)`: an OR of equalities, all in one type where there is one."""
+    if isinstance(node.operand, RowConstructor):
+        terms = _row_terms(node, node.operand, context)
+    else:
+        terms = _terms(node, context)
+    found = terms[0] if len(terms) == 1 else typed.Or(tuple(terms))
+    return negated(found) if node.negated else found
+
+
+def _terms(node: InList, context: ExpressionContext) -> list[Scalar]:
+    """PostgreSQL's rule: one common type for operand and items, or else each pair its own."""
+    bound = [context.bind(part) for part in (node.operand, *node.items)]
+    ats = [start_of(part) for part in (node.operand, *node.items)]
+    try:
+        (operand, *items), _ = unify(bound, "IN", context.query, ats=ats)
+    except DatatypeMismatch:
+        operand, *items = bound
+    return [call_operator("=", [operand, item], context.query, at=node.at) for item in items]
+
+
+def _row_terms(node: InList, row: RowConstructor, context: ExpressionContext) -> list[Scalar]:
+    terms = []
+    for item in node.items:
+        if not isinstance(item, RowConstructor):
+            raise FeatureNotSupported(
+                "comparing a row with a single value is not supported",
+                position=position_of(item.at),
+            )
+        equality = Binary("=", row, item, at=node.at)
+        terms.append(bind_row_comparison(equality, row, item, context))
+    return terms
+
+
+def bind_pattern(node: PatternMatch, context: ExpressionContext) -> Scalar:
+    """LIKE and ILIKE are operators; ESCAPE rewrites the pattern first."""
+    if node.kind == "SIMILAR TO":
+        raise FeatureNotSupported(
+            "SIMILAR TO is not supported",
+            hint="Use LIKE, or a regular expression with the operator ~.",
+            position=position_of(node.at),
+        )
+    operand, pattern = context.bind(node.operand), context.bind(node.pattern)
+    if node.escape is not None:
+        rewritten = [pattern, context.bind(node.escape)]
+        pattern = call_function("like_escape", rewritten, context.query, at=node.at)
+    operator = ("!" if node.negated else "") + ("~~" if node.kind == "LIKE" else "~~*")
+    return call_operator(operator, [operand, pattern], context.query, at=node.at)

@@ -1,0 +1,131 @@
+"""Subqueries in expressions, and ANY and ALL over arrays."""
+
+from collections.abc import Sequence
+from typing import Final, assert_never
+
+from evertide.expr.relation import Relation
+from evertide.expr.scalar import ColumnRef, Scalar
+from evertide.sql.plan.deferred import ExistsUse, QuantifiedUse, ScalarUse
+from evertide.sql.plan.expression_context import ExpressionContext
+from evertide.sql.plan.function_call import (
+    call_quantified,
+    comparison_operands,
+    negated,
+)
+from evertide.sql.plan.planned import PlannedQuery, fold_finishing
+from evertide.sql.plan.set_operation import with_columns
+from evertide.sql.resolve import position_of
+from evertide.sql.syntax.expression import (
+    AnyAll,
+    Exists,
+    Expression,
+    InSubquery,
+    RowConstructor,
+    ScalarSubquery,
+)
+from evertide.sql.syntax.query import Query
+from evertide.vocab.errors import FeatureNotSupported, SqlSyntaxError
+
+# `x op ALL (q)` is NOT (x other ANY (q)).
+_OPPOSITE: Final = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+def bind_subquery(
+    node: Exists | ScalarSubquery | InSubquery | AnyAll, context: ExpressionContext
+) -> Scalar:
+    """A subquery's value: deferred, because it is joined to the relation later."""
+    match node:
+        case Exists(query=query):
+            planned = plan_inner(query, context)
+            return context.deferred.reserve(ExistsUse(fold_finishing(planned)))
+        case ScalarSubquery(query=query):
+            planned = plan_inner(query, context)
+            _check_width(planned, 1, node.at)
+            return context.deferred.reserve(ScalarUse(fold_finishing(planned)))
+        case InSubquery(operand=operand, query=query, negated=is_negated):
+            found = _any(operand, "=", query, context, node.at)
+            return negated(found) if is_negated else found
+        case AnyAll():
+            return _bind_any_all(node, context)
+        case _:
+            assert_never(node)
+
+
+def plan_inner(query: Query, context: ExpressionContext) -> PlannedQuery:
+    """A subquery, which sees what is around it only to be refused."""
+    inner = context.query.within(context.scope)
+    return inner.plan_query(query, inner)
+
+
+def _check_width(planned: PlannedQuery, width: int, at: int) -> None:
+    if planned.desc.arity == width:
+        return
+    if width == 1:
+        message = "subquery must return only one column"
+    else:
+        few = planned.desc.arity < width
+        message = f"subquery has too {'few' if few else 'many'} columns"
+    raise SqlSyntaxError(message, position=position_of(at))
+
+
+def _bind_any_all(node: AnyAll, context: ExpressionContext) -> Scalar:
+    if node.schema not in ((), ("pg_catalog",)):
+        raise FeatureNotSupported(
+            f"operator {'.'.join(node.schema)}.{node.operator} is not supported",
+            position=position_of(node.at),
+        )
+    every = node.quantifier == "ALL"
+    if not isinstance(node.source, Query):
+        operands = [context.bind(node.left), context.bind(node.source)]
+        return call_quantified(node.operator, operands, context.query, every=every, at=node.at)
+    if node.operator not in _OPPOSITE:
+        raise FeatureNotSupported(
+            f"operator {node.operator} with {node.quantifier} and a subquery is not supported",
+            position=position_of(node.at),
+        )
+    if not every:
+        return _any(node.left, node.operator, node.source, context, node.at)
+    return negated(_any(node.left, _OPPOSITE[node.operator], node.source, context, node.at))
+
+
+def _any(
+    operand: Expression, operator: str, query: Query, context: ExpressionContext, at: int
+) -> Scalar:
+    if isinstance(operand, RowConstructor):
+        raise FeatureNotSupported(
+            "a row compared with a subquery is supported only as a term of WHERE",
+            position=position_of(operand.at),
+        )
+    bound = context.bind(operand)
+    planned = plan_inner(query, context)
+    _check_width(planned, 1, at)
+    (value,), relation = _matched([bound], planned, operator, context, at)
+    nullable = planned.desc.columns[0].nullable
+    return context.deferred.reserve(QuantifiedUse(operator, value, relation, nullable))
+
+
+def bind_members(node: InSubquery, context: ExpressionContext) -> tuple[Sequence[Scalar], Relation]:
+    """`(a, b) IN (query)`: the operands, and the query's rows in types that compare with them."""
+    row = node.operand.fields if isinstance(node.operand, RowConstructor) else (node.operand,)
+    operands = [context.bind(part) for part in row]
+    planned = plan_inner(node.query, context)
+    _check_width(planned, len(operands), node.at)
+    return _matched(operands, planned, "=", context, node.at)
+
+
+def _matched(
+    operands: Sequence[Scalar],
+    planned: PlannedQuery,
+    operator: str,
+    context: ExpressionContext,
+    at: int,
+) -> tuple[list[Scalar], Relation]:
+    """Operands and the query's columns, each pair in the types its comparison takes."""
+    values: list[Scalar] = []
+    members: list[Scalar] = []
+    for index, operand in enumerate(operands):
+        column = ColumnRef(index, planned.desc.columns[index].type)
+        value, member = comparison_operands(operator, [operand, column], context.query, at=at)
+        values.append(value)
+        members.append(member)
+    return values, with_columns(fold_finishing(planned), members)

@@ -1,0 +1,128 @@
+"""Statements that read: SELECT, COPY TO, EXPLAIN, DECLARE, PREPARE."""
+
+from dataclasses import replace
+
+from evertide.expr.relation import Get
+from evertide.sql.plan.as_of import plan_as_of
+from evertide.sql.plan.context import QueryContext
+from evertide.sql.plan.define import plan_create_materialized_view, plan_create_view
+from evertide.sql.plan.drop import ITEM_KINDS, item_of_kind
+from evertide.sql.plan.index import plan_create_index
+from evertide.sql.plan.plans import (
+    CopyToPlan,
+    DeclarePlan,
+    ExplainPlan,
+    ExplainTimestampPlan,
+    SelectPlan,
+)
+from evertide.sql.resolve import position_of
+from evertide.sql.syntax.command import (
+    CopyTable,
+    CopyToStatement,
+    DeclareStatement,
+    ExplainObject,
+    ExplainPlanStatement,
+    ExplainTimestampStatement,
+    SelectStatement,
+    SubscribeStatement,
+)
+from evertide.sql.syntax.definition import (
+    CreateIndexStatement,
+    CreateMaterializedViewStatement,
+    CreateViewStatement,
+)
+from evertide.sql.syntax.expression import Name, Star, StringLiteral
+from evertide.sql.syntax.option import Option
+from evertide.sql.syntax.query import Query, Select, SelectItem, TableRef
+from evertide.vocab.errors import FeatureNotSupported
+
+_STAGES = {
+    None: "optimized",
+    "RAW": "raw",
+    "DECORRELATED": "raw",
+    "LOCALLY OPTIMIZED": "optimized",
+    "OPTIMIZED": "optimized",
+    "PHYSICAL": "physical",
+}
+
+
+def plan_select_statement(statement: SelectStatement, query: QueryContext) -> SelectPlan:
+    """A query as a statement: order and limit are its finishing."""
+    planned = query.plan_query(statement.query, query)
+    as_of = None if statement.as_of is None else plan_as_of(statement.as_of, query)
+    return SelectPlan(planned.relation, planned.finishing, planned.desc, as_of)
+
+
+def plan_copy_to(statement: CopyToStatement, query: QueryContext) -> CopyToPlan:
+    """COPY ... TO STDOUT in its text format."""
+    for option in statement.options:
+        _check_copy_option(option)
+    match statement.source:
+        case CopyTable() as table:
+            return CopyToPlan(plan_select_statement(_select_of(table), query))
+        case SelectStatement() as select:
+            return CopyToPlan(plan_select_statement(select, query))
+        case SubscribeStatement(at=at):
+            raise unsupported("COPY of SUBSCRIBE", at)
+
+
+def _check_copy_option(option: Option) -> None:
+    match option.name, option.value:
+        case "FORMAT", (StringLiteral(value=text) | Name(parts=(text,))) if text == "text":
+            return
+        case _:
+            raise FeatureNotSupported(
+                f"COPY option {option.name} is not supported",
+                hint="Only FORMAT text is.",
+                position=position_of(option.at),
+            )
+
+
+def _select_of(table: CopyTable) -> SelectStatement:
+    """`COPY t (a, b)` means a query of these columns."""
+    wanted = [Name((column,), at=table.at) for column in table.columns]
+    items = tuple(SelectItem(name) for name in wanted) or (SelectItem(Star(at=table.at)),)
+    body = Select(items, (TableRef(table.name, at=table.at),), at=table.at)
+    return SelectStatement(Query(body, at=table.at), at=table.at)
+
+
+def plan_declare(statement: DeclareStatement, query: QueryContext) -> DeclarePlan:
+    """A cursor over a query."""
+    if statement.hold:
+        raise unsupported("DECLARE ... WITH HOLD", statement.at)
+    if isinstance(statement.statement, SubscribeStatement):
+        raise unsupported("SUBSCRIBE", statement.statement.at)
+    return DeclarePlan(statement.name, plan_select_statement(statement.statement, query))
+
+
+def plan_explain(statement: ExplainPlanStatement, query: QueryContext) -> ExplainPlan:
+    """The plan of a query, of a stored object, or of one that might be created."""
+    plan = ExplainPlan(_STAGES[statement.stage], as_json=statement.format_ == "JSON")
+    match statement.target:
+        case SelectStatement() as select:
+            return replace(plan, select=plan_select_statement(select, query))
+        case ExplainObject(kind=kind, name=name):
+            item = item_of_kind(name, ITEM_KINDS[kind], query.plan.names)
+            return replace(plan, item_id=item.item_id)
+        case CreateViewStatement() as view:
+            return replace(plan, relation=plan_create_view(view, query).relation)
+        case CreateMaterializedViewStatement() as view:
+            return replace(plan, relation=plan_create_materialized_view(view, query).relation)
+        case CreateIndexStatement() as index:
+            created = plan_create_index(index, query)
+            return replace(plan, relation=Get(created.on_id, created.desc.types))
+        case SubscribeStatement(at=at):
+            raise unsupported("SUBSCRIBE", at)
+
+
+def plan_explain_timestamp(
+    statement: ExplainTimestampStatement, query: QueryContext
+) -> ExplainTimestampPlan:
+    """Which timestamp a query would read at."""
+    select = plan_select_statement(statement.target, query)
+    return ExplainTimestampPlan(select, statement.format_ == "JSON")
+
+
+def unsupported(what: str, at: int, hint: str | None = None) -> FeatureNotSupported:
+    """The answer to a statement that parses but that nothing here can run yet."""
+    return FeatureNotSupported(f"{what} is not supported", hint=hint, position=position_of(at))

@@ -1,0 +1,195 @@
+"""The columns that names in an expression may mean.
+
+A scope lists columns in the order of `*`. A column knows the table it belongs to and the scalar
+that computes it from the row the expression stands on: mostly a position, but COALESCE of two for
+the shared column of FULL JOIN ... USING.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+from evertide.expr.scalar import ColumnRef, Scalar
+from evertide.sql.resolve import RelationName, position_of
+from evertide.sql.syntax.expression import Name, Star
+from evertide.vocab.errors import (
+    AmbiguousColumn,
+    DuplicateAlias,
+    FeatureNotSupported,
+    SqlError,
+    UndefinedColumn,
+    UndefinedTable,
+)
+from evertide.vocab.relation_desc import RelationDesc
+
+
+@dataclass(frozen=True, slots=True)
+class TableName:
+    """How columns may be qualified. An alias hides the relation's own name."""
+
+    name: str
+    qualifier: tuple[str, ...] = ()  # database and schema, where no alias hides them
+    aliased: str | None = None  # the name an alias hides, for hints
+
+    def answers_to(self, parts: tuple[str, ...]) -> bool:
+        """Whether `parts`, given before a column, mean this table.
+
+        >>> TableName("t", ("materialize", "public")).answers_to(("public", "t"))
+        True
+        """
+        return (*self.qualifier, self.name)[-len(parts) :] == parts
+
+
+def table_name(name: RelationName) -> TableName:
+    """A relation under its own name."""
+    return TableName(name.name, name.parts[:-1])
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeColumn:
+    """`merged` columns are shown once for both tables by USING: only a qualified name finds one."""
+
+    name: str
+    scalar: Scalar
+    nullable: bool
+    table: TableName | None = None
+    merged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Columns in the order of `*`; tables apart, because one may have no columns."""
+
+    columns: tuple[ScopeColumn, ...] = ()
+    tables: tuple[TableName, ...] = ()
+
+    @property
+    def starred(self) -> tuple[ScopeColumn, ...]:
+        """What `*` means, and where unqualified names are looked for."""
+        return tuple(column for column in self.columns if not column.merged)
+
+
+def scope_of(desc: RelationDesc, table: TableName | None) -> Scope:
+    """The scope over one relation's row."""
+    columns = tuple(
+        ScopeColumn(column.name, ColumnRef(index, column.type), column.nullable, table)
+        for index, column in enumerate(desc.columns)
+    )
+    return Scope(columns, () if table is None else (table,))
+
+
+def combine_scopes(left: Scope, right: Scope, *, position: int | None = None) -> Scope:
+    """Both scopes over one joined row; positions must be those of that row already."""
+    for table in right.tables:
+        if any(_clash(table, other) for other in left.tables):
+            raise DuplicateAlias(
+                f'table name "{table.name}" specified more than once', position=position
+            )
+    return Scope(left.columns + right.columns, left.tables + right.tables)
+
+
+def _clash(one: TableName, other: TableName) -> bool:
+    """Equal names clash unless both stand under full names that differ (a.t and b.t)."""
+    if one.name != other.name:
+        return False
+    return not (one.qualifier and other.qualifier) or one.qualifier == other.qualifier
+
+
+def map_scope(scope: Scope, change: Callable[[Scalar], Scalar], *, nullable: bool = False) -> Scope:
+    """The scope with every column's scalar changed; `nullable`: an outer join may blank them."""
+    columns = tuple(
+        replace(column, scalar=change(column.scalar), nullable=column.nullable or nullable)
+        for column in scope.columns
+    )
+    return Scope(columns, scope.tables)
+
+
+def find_column(name: Name, scope: Scope, outer: Sequence[Scope] = ()) -> ScopeColumn:
+    """The one column that this reference means."""
+    matches = _matches(name, scope)
+    if len(matches) > 1:
+        raise AmbiguousColumn(
+            f'column reference "{name.parts[-1]}" is ambiguous', position=position_of(name.at)
+        )
+    if matches:
+        return matches[0]
+    if any(_matches(name, around) for around in outer):
+        raise FeatureNotSupported(
+            f'correlated subqueries are not supported: column "{".".join(name.parts)}" belongs to'
+            " the query around",
+            hint="Write the subquery as a join.",
+            position=position_of(name.at),
+        )
+    raise _missing(name, scope)
+
+
+def has_column(name: str, scope: Scope) -> bool:
+    """Whether an unqualified name means a column here."""
+    return any(column.name == name for column in scope.starred)
+
+
+def _matches(name: Name, scope: Scope) -> list[ScopeColumn]:
+    *qualifier, column_name = name.parts
+    if not qualifier:
+        return [column for column in scope.starred if column.name == column_name]
+    return [column for column in _columns_of(tuple(qualifier), scope) if column.name == column_name]
+
+
+def _columns_of(qualifier: tuple[str, ...], scope: Scope) -> list[ScopeColumn]:
+    return [
+        column
+        for column in scope.columns
+        if column.table is not None and column.table.answers_to(qualifier)
+    ]
+
+
+def expand_star(star: Star, scope: Scope) -> tuple[ScopeColumn, ...]:
+    """The columns of `*` or `t.*`."""
+    if not star.qualifier:
+        return scope.starred
+    if not any(table.answers_to(star.qualifier) for table in scope.tables):
+        raise _missing_table(star.qualifier, scope, star.at)
+    return tuple(_columns_of(star.qualifier, scope))
+
+
+def _missing(name: Name, scope: Scope) -> SqlError:
+    *qualifier, column_name = name.parts
+    if not qualifier:
+        if any(table.name == column_name for table in scope.tables):
+            return FeatureNotSupported(
+                f'the whole row of "{column_name}" as a value is not supported',
+                hint=f"Name its columns, or write {column_name}.*.",
+                position=position_of(name.at),
+            )
+        return UndefinedColumn(
+            f'column "{column_name}" does not exist',
+            hint=_similar(column_name, scope.starred),
+            position=position_of(name.at),
+        )
+    parts = tuple(qualifier)
+    if not any(table.answers_to(parts) for table in scope.tables):
+        return _missing_table(parts, scope, name.at)
+    return UndefinedColumn(
+        f"column {'.'.join(name.parts)} does not exist",
+        hint=_similar(column_name, _columns_of(parts, scope)),
+        position=position_of(name.at),
+    )
+
+
+def _missing_table(qualifier: tuple[str, ...], scope: Scope, at: int) -> UndefinedTable:
+    name = qualifier[-1]
+    alias = next((table.name for table in scope.tables if table.aliased == name), None)
+    hint = f'Perhaps you meant to reference the table alias "{alias}".' if alias else None
+    return UndefinedTable(
+        f'missing FROM-clause entry for table "{name}"', hint=hint, position=position_of(at)
+    )
+
+
+def _similar(name: str, columns: Sequence[ScopeColumn]) -> str | None:
+    """A hint for a slip of the keyboard."""
+    found = get_close_matches(name, [column.name for column in columns], n=1)
+    if not found:
+        return None
+    column = next(column for column in columns if column.name == found[0])
+    shown = column.name if column.table is None else f"{column.table.name}.{column.name}"
+    return f'Perhaps you meant to reference the column "{shown}".'

@@ -1,0 +1,168 @@
+"""Statements that steer the session: variables, transactions, prepared statements, cursors."""
+
+from collections.abc import Sequence
+from typing import TypeAlias, assert_never
+
+from evertide.expr.functions.cast import CastContext
+from evertide.expr.scalar import Parameter, Scalar, SessionCall
+from evertide.sql.plan.coercion import coerce, settle
+from evertide.sql.plan.context import QueryContext
+from evertide.sql.plan.deferred import Deferred
+from evertide.sql.plan.expression import plain_context
+from evertide.sql.plan.expression_context import Clause
+from evertide.sql.plan.plans import (
+    AlterSystemPlan,
+    BeginPlan,
+    ClosePlan,
+    CommitPlan,
+    DeallocatePlan,
+    ExecutePlan,
+    FetchPlan,
+    NoticePlan,
+    ResetAllPlan,
+    RollbackPlan,
+    SessionPlan,
+    SetTransactionPlan,
+    SetVariablePlan,
+    ShowVariablePlan,
+)
+from evertide.sql.plan.rewrite import walk_parts
+from evertide.sql.plan.scope import Scope
+from evertide.sql.resolve import position_of
+from evertide.sql.syntax.command import (
+    AlterSystemResetStatement,
+    AlterSystemSetStatement,
+    BeginStatement,
+    CloseStatement,
+    CommitStatement,
+    DeallocateStatement,
+    DiscardStatement,
+    ExecuteStatement,
+    FetchStatement,
+    ResetVariableStatement,
+    RollbackStatement,
+    SetTransactionStatement,
+    SetVariableStatement,
+    ShowVariableStatement,
+)
+from evertide.sql.syntax.expression import Expression
+from evertide.vocab.errors import FeatureNotSupported, SqlSyntaxError, UndefinedPreparedStatement
+from evertide.vocab.sql_type import SqlType
+
+SessionStatement: TypeAlias = (
+    ShowVariableStatement
+    | SetVariableStatement
+    | ResetVariableStatement
+    | SetTransactionStatement
+    | BeginStatement
+    | CommitStatement
+    | RollbackStatement
+    | FetchStatement
+    | CloseStatement
+    | ExecuteStatement
+    | DeallocateStatement
+    | DiscardStatement
+    | AlterSystemSetStatement
+    | AlterSystemResetStatement
+)
+
+
+def plan_session(statement: SessionStatement, query: QueryContext) -> SessionPlan | AlterSystemPlan:
+    """Mostly the statement itself in other words: what a variable means is the adapter's to say."""
+    match statement:
+        case ShowVariableStatement(name=name):
+            return ShowVariablePlan(name)
+        case SetVariableStatement(name=name, values=values, local=local):
+            return SetVariablePlan(name, values, local)
+        case ResetVariableStatement(name=reset):
+            return ResetAllPlan("RESET") if reset is None else _reset(reset)
+        case SetTransactionStatement(modes=modes, session=session):
+            return SetTransactionPlan(modes.read_only, modes.isolation, session)
+        case BeginStatement(modes=modes):
+            return BeginPlan(modes.read_only, modes.isolation)
+        case CommitStatement(chain=chain) | RollbackStatement(chain=chain):
+            if chain:
+                raise FeatureNotSupported(
+                    "AND CHAIN is not supported", position=position_of(statement.at)
+                )
+            return CommitPlan() if isinstance(statement, CommitStatement) else RollbackPlan()
+        case FetchStatement():
+            return _fetch(statement)
+        case CloseStatement(name=cursor):
+            return ClosePlan(cursor)
+        case ExecuteStatement():
+            return _execute(statement, query)
+        case DeallocateStatement(name=prepared):
+            return DeallocatePlan(prepared)
+        case DiscardStatement(target="ALL"):
+            return ResetAllPlan("DISCARD ALL")
+        case DiscardStatement(target=target):
+            return NoticePlan(f"DISCARD {target}")
+        case AlterSystemSetStatement(name=name, values=values):
+            return AlterSystemPlan(name, values)
+        case AlterSystemResetStatement(name=variable):
+            return _reset_system(variable, statement.at)
+        case _:
+            assert_never(statement)
+
+
+def _reset(name: str) -> SetVariablePlan:
+    return SetVariablePlan(name, None, local=False, tag="RESET")
+
+
+def _fetch(statement: FetchStatement) -> FetchPlan:
+    """A timeout bounds how long a cursor over a stream waits; the others have their rows."""
+    for option in statement.options:
+        if option.name != "TIMEOUT":
+            raise FeatureNotSupported(
+                f"FETCH option {option.name} is not supported", position=position_of(option.at)
+            )
+    return FetchPlan(statement.name, statement.count)
+
+
+def _reset_system(name: str | None, at: int) -> AlterSystemPlan:
+    if name is None:
+        raise FeatureNotSupported(
+            "ALTER SYSTEM RESET ALL is not supported",
+            hint="Reset variables one by one.",
+            position=position_of(at),
+        )
+    return AlterSystemPlan(name, None)
+
+
+def _execute(statement: ExecuteStatement, query: QueryContext) -> ExecutePlan:
+    """Arguments are constants, cast as if assigned to columns of the parameters' types."""
+    prepared = query.plan.prepared
+    types: Sequence[SqlType | None] = [None] * len(statement.args)
+    if prepared is not None:
+        if statement.name not in prepared:
+            raise UndefinedPreparedStatement(
+                f'prepared statement "{statement.name}" does not exist',
+                position=position_of(statement.at),
+            )
+        types = prepared[statement.name]
+    if len(types) != len(statement.args):
+        raise SqlSyntaxError(
+            f'wrong number of parameters for prepared statement "{statement.name}"',
+            detail=f"Expected {len(types)} parameters but got {len(statement.args)}.",
+            position=position_of(statement.at),
+        )
+    arguments = [
+        _argument(node, sql_type, query)
+        for node, sql_type in zip(statement.args, types, strict=True)
+    ]
+    return ExecutePlan(statement.name, tuple(arguments))
+
+
+def _argument(node: Expression, sql_type: SqlType | None, query: QueryContext) -> Scalar:
+    deferred = Deferred()
+    scalar = plain_context(Scope(), query, Clause.EXECUTE, deferred).bind(node)
+    if sql_type is None:
+        scalar = settle(scalar, query.parameters)
+    else:
+        scalar = coerce(scalar, sql_type, CastContext.ASSIGNMENT, query, at=node.at)
+    if deferred.values or any(isinstance(p, Parameter | SessionCall) for p in walk_parts(scalar)):
+        raise FeatureNotSupported(
+            "arguments of EXECUTE must be constants", position=position_of(node.at)
+        )
+    return scalar

@@ -1,0 +1,53 @@
+"""SHOW CREATE: a stored definition as one row."""
+
+from evertide.catalog.objects import Cluster, ManagedCluster, UnmanagedCluster, VirtualCluster
+from evertide.catalog.snapshot import Snapshot
+from evertide.expr.relation import Constant, Finishing
+from evertide.sql.plan.context import QueryContext
+from evertide.sql.plan.drop import ITEM_KINDS, item_of_kind
+from evertide.sql.plan.plans import SelectPlan
+from evertide.sql.pretty import quote_ident, quote_literal
+from evertide.sql.resolve import name_of, position_of, resolve_cluster
+from evertide.sql.syntax.command import ShowCreateStatement
+from evertide.sql.syntax.definition import ObjectKind
+from evertide.vocab.errors import FeatureNotSupported
+from evertide.vocab.relation_desc import relation_desc
+from evertide.vocab.sql_type import TEXT
+
+_DESC = relation_desc(("name", TEXT), ("create_sql", TEXT))
+
+
+def plan_show_create(statement: ShowCreateStatement, query: QueryContext) -> SelectPlan:
+    """The full name of an object and the statement that would create it."""
+    snapshot = query.plan.snapshot
+    if statement.kind is ObjectKind.CLUSTER:
+        name = statement.name.parts[0]
+        cluster = resolve_cluster(name, snapshot, at=statement.name.at)
+        return _row(cluster.name, cluster_sql(cluster, snapshot))
+    if statement.kind not in ITEM_KINDS:
+        raise FeatureNotSupported(
+            f"SHOW CREATE {statement.kind} is not supported", position=position_of(statement.at)
+        )
+    item = item_of_kind(statement.name, ITEM_KINDS[statement.kind], query.plan.names)
+    return _row(".".join(name_of(item, snapshot).parts), item.create_sql)
+
+
+def _row(name: str, create_sql: str) -> SelectPlan:
+    relation = Constant((((name, create_sql), 1),), _DESC.types)
+    return SelectPlan(relation, Finishing(), _DESC, tag="SHOW")
+
+
+def cluster_sql(cluster: Cluster, snapshot: Snapshot) -> str:
+    """The statement that would create this cluster."""
+    match cluster.variant:
+        case VirtualCluster():
+            options = "VIRTUAL"
+        case ManagedCluster(size=size, replication_factor=factor):
+            options = f"REPLICATION FACTOR = {factor}, SIZE = {quote_literal(size)}"
+        case UnmanagedCluster():
+            replicas = ", ".join(
+                f"{quote_ident(replica.name)} (SIZE = {quote_literal(replica.size or '')})"
+                for replica in snapshot.replicas_of(cluster.cluster_id)
+            )
+            options = f"REPLICAS = ({replicas})"
+    return f"CREATE CLUSTER {quote_ident(cluster.name)} ({options})"

@@ -1,0 +1,157 @@
+"""CASE, COLLATE, arrays and lists, and the forms that have no meaning here."""
+
+from typing import assert_never
+
+from evertide.expr import scalar as typed
+from evertide.expr.functions.cast import CastContext
+from evertide.expr.scalar import Literal, Scalar
+from evertide.sql.plan.coercion import coerce, settle, to_boolean, unify
+from evertide.sql.plan.expression_context import ExpressionContext
+from evertide.sql.plan.function_call import call_function, call_operator
+from evertide.sql.plan.place import start_of
+from evertide.sql.resolve import position_of
+from evertide.sql.syntax.expression import (
+    ArrayConstructor,
+    ArraySubquery,
+    Case,
+    Collate,
+    DefaultValue,
+    Expression,
+    FieldAccess,
+    ListConstructor,
+    MapConstructor,
+    Name,
+    RowConstructor,
+    RowStar,
+    Slice,
+    Star,
+    Subscript,
+)
+from evertide.vocab.errors import (
+    DatatypeMismatch,
+    FeatureNotSupported,
+    IndeterminateType,
+    SqlError,
+    SqlSyntaxError,
+    UndefinedObject,
+)
+from evertide.vocab.sql_type import INT4, JSONB, UNKNOWN, Kind
+
+# Text is ordered by its bytes; every collation that says so means the same.
+# A slice that is open to the right ends here.
+_LAST = 2**31 - 1
+_COLLATIONS = {"c", "posix", "default", "ucs_basic", "C", "POSIX"}
+
+
+def bind_case(node: Case, context: ExpressionContext) -> Scalar:
+    """CASE: results share one type; with an operand each condition is an equality."""
+    operand = None if node.operand is None else context.bind(node.operand)
+    conditions: list[Scalar] = []
+    results: list[Scalar] = []
+    for branch in node.branches:
+        condition = context.bind(branch.condition)
+        if operand is None:
+            at = start_of(branch.condition)
+            conditions.append(to_boolean(condition, "CASE/WHEN", context.query, at=at))
+        else:
+            pair = [operand, condition]
+            conditions.append(call_operator("=", pair, context.query, at=branch.at))
+        results.append(context.bind(branch.result))
+    nothing = Literal(None, UNKNOWN)
+    last = nothing if node.otherwise is None else context.bind(node.otherwise)
+    ats = [start_of(branch.result) for branch in node.branches]
+    at = node.at if node.otherwise is None else start_of(node.otherwise)
+    # PostgreSQL looks at ELSE first, which decides between types that cast both ways.
+    (otherwise, *values), shared = unify([last, *results], "CASE", context.query, ats=[at, *ats])
+    return typed.Case(tuple(zip(conditions, values, strict=True)), otherwise, shared)
+
+
+def check_collation(name: Name) -> None:
+    """Refuse any other order than the one that text has anyway."""
+    if name.parts[-1] not in _COLLATIONS:
+        raise UndefinedObject(
+            f'collation "{".".join(name.parts)}" for encoding "UTF8" does not exist',
+            position=position_of(name.at),
+        )
+
+
+def bind_collate(node: Collate, context: ExpressionContext) -> Scalar:
+    """COLLATE of what text is ordered by anyway."""
+    check_collation(node.collation)
+    return settle(context.bind_node(node.operand, context), context.query.parameters)
+
+
+def bind_elements(node: ArrayConstructor | ListConstructor, context: ExpressionContext) -> Scalar:
+    """`ARRAY[a, b]`: elements share one type."""
+    what = "ARRAY" if isinstance(node, ArrayConstructor) else "LIST"
+    if not node.items:
+        raise IndeterminateType(
+            f"cannot determine type of empty {what.lower()}",
+            hint="Explicitly cast to the desired type, for example ARRAY[]::integer[].",
+            position=position_of(node.at),
+        )
+    bound = [context.bind(item) for item in node.items]
+    ats = [start_of(item) for item in node.items]
+    elements, shared = unify(bound, what, context.query, ats=ats)
+    if shared.element is not None:
+        raise FeatureNotSupported(
+            f"{what.lower()}s of {shared.kind.value}s are not supported",
+            position=position_of(node.at),
+        )
+    return call_function(what.lower(), elements, context.query, at=node.at)
+
+
+def bind_subscript(node: Subscript, context: ExpressionContext) -> Scalar:
+    """`x[i]` of an array counts from 1; of jsonb it is the operator ->."""
+    operand = context.bind_node(node.operand, context)
+    if operand.type == JSONB and not isinstance(node.index, Slice):
+        pair = [operand, context.bind(node.index)]
+        return call_operator("->", pair, context.query, at=node.at)
+    if operand.type.kind not in (Kind.ARRAY, Kind.LIST):
+        raise DatatypeMismatch(
+            f"cannot subscript type {operand.type} because it does not support subscripting",
+            position=position_of(node.operand.at),
+        )
+    match node.index:
+        case Slice(lower=lower, upper=upper):
+            bounds = [
+                Literal(end, INT4) if bound is None else _index(bound, context)
+                for bound, end in ((lower, 1), (upper, _LAST))
+            ]
+            return call_function("array_slice", [operand, *bounds], context.query, at=node.at)
+        case index:
+            arguments = [operand, _index(index, context)]
+            return call_function("array_get", arguments, context.query, at=node.at)
+
+
+def _index(node: Expression, context: ExpressionContext) -> Scalar:
+    return coerce(context.bind(node), INT4, CastContext.ASSIGNMENT, context.query, at=node.at)
+
+
+def refusal(
+    node: ArraySubquery
+    | MapConstructor
+    | RowConstructor
+    | FieldAccess
+    | Star
+    | RowStar
+    | DefaultValue,
+) -> SqlError:
+    """Why a form that parses cannot be planned as a value."""
+    position = position_of(node.at)
+    match node:
+        case DefaultValue():
+            return SqlSyntaxError("DEFAULT is not allowed in this context", position=position)
+        case Star() | RowStar():
+            return SqlSyntaxError("* is not allowed in this context", position=position)
+        case ArraySubquery():
+            what = "ARRAY of a subquery"
+        case MapConstructor():
+            what = "MAP[...]"
+        case RowConstructor():
+            what = "a row as a value"
+        case FieldAccess():
+            what = "a field of a record"
+        case _:
+            assert_never(node)
+    return FeatureNotSupported(f"{what} is not supported", position=position)

@@ -1,0 +1,250 @@
+"""Names to ids, against one catalog snapshot.
+
+A name that is not qualified is looked for in the system schemas first, so that no user can put a
+relation of his own before one that tools rely on, and then along the search path.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from evertide.catalog.builtin.registry import find_builtin
+from evertide.catalog.builtin.relation import Builtin
+from evertide.catalog.objects import Cluster, Database, Item, ItemKind, Schema
+from evertide.catalog.snapshot import Snapshot
+from evertide.sql.syntax.expression import UNPLACED, Name
+from evertide.vocab.errors import (
+    FeatureNotSupported,
+    SqlSyntaxError,
+    UndefinedDatabase,
+    UndefinedObject,
+    UndefinedSchema,
+    UndefinedTable,
+    WrongObjectType,
+)
+from evertide.vocab.ids import GlobalId, ItemId
+from evertide.vocab.relation_desc import RelationDesc
+
+# Looked at before the search path, unless that names them itself.
+IMPLICIT_SCHEMAS = ("mz_catalog", "pg_catalog")
+
+
+@dataclass(frozen=True, slots=True)
+class NameContext:
+    """What decides which object a name means."""
+
+    snapshot: Snapshot
+    database: str
+    search_path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RelationName:
+    """The full name of a relation; system relations are in no database."""
+
+    database: str | None
+    schema: str
+    name: str
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        qualifier = () if self.database is None else (self.database,)
+        return (*qualifier, self.schema, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """A relation that a query may read."""
+
+    item_id: ItemId
+    global_id: GlobalId
+    name: RelationName
+    desc: RelationDesc
+    item: Item | None  # None: a system relation
+
+
+def position_of(at: int) -> int | None:
+    """Where an error points, given the offset of a node; nowhere for nodes made by code."""
+    return None if at == UNPLACED else at + 1
+
+
+def resolve_readable(name: Name, names: NameContext) -> Readable:
+    """The relation a FROM clause means by this name."""
+    found = find_object(name, names)
+    if found is None:
+        raise _missing(name, names)
+    if isinstance(found, Builtin):
+        return _system_relation(found)
+    if found.kind is ItemKind.INDEX:
+        raise WrongObjectType(
+            f"catalog item '{found.name}' is an index and so cannot be depended upon",
+            position=position_of(name.at),
+        )
+    return user_relation(found, names.snapshot)
+
+
+def _system_relation(builtin: Builtin) -> Readable:
+    name = RelationName(None, builtin.schema, builtin.name)
+    return Readable(builtin.item_id, builtin.global_id, name, builtin.desc, None)
+
+
+def user_relation(item: Item, snapshot: Snapshot) -> Readable:
+    """An item as a relation to read."""
+    return Readable(item.item_id, item.global_id, name_of(item, snapshot), item.desc, item)
+
+
+def name_of(item: Item, snapshot: Snapshot) -> RelationName:
+    """The full name of an item."""
+    schema = snapshot.schemas[item.schema_id]
+    database = None if schema.database_id is None else snapshot.databases[schema.database_id].name
+    return RelationName(database, schema.name, item.name)
+
+
+def resolve_item(name: Name, names: NameContext) -> Item:
+    """The user's item of any kind with this name; system relations are refused."""
+    found = find_object(name, names)
+    if found is None:
+        raise _missing(name, names)
+    if isinstance(found, Builtin):
+        raise FeatureNotSupported(
+            f"system item '{found.schema}.{found.name}' cannot be modified",
+            position=position_of(name.at),
+        )
+    return found
+
+
+def find_object(name: Name, names: NameContext) -> Item | Builtin | None:
+    """What the name means, or None. A schema or database that is missing is an error."""
+    match name.parts:
+        case (item,):
+            schemas = _search_path(names)
+        case (schema, item):
+            schemas = iter([resolve_schema((schema,), names, at=name.at)])
+        case (database, schema, item):
+            schemas = iter([resolve_schema((database, schema), names, at=name.at)])
+        case _:
+            raise too_many_parts(name)
+    found = (_in_schema(schema, item, names.snapshot) for schema in schemas)
+    return next((thing for thing in found if thing is not None), None)
+
+
+def _in_schema(schema: Schema, name: str, snapshot: Snapshot) -> Item | Builtin | None:
+    if schema.database_id is None:
+        return find_builtin(schema.name, name)
+    return snapshot.item_named(schema.schema_id, name)
+
+
+def _search_path(names: NameContext) -> Iterator[Schema]:
+    """The schemas to look in; those that do not exist are passed over, as in PostgreSQL."""
+    for schema in IMPLICIT_SCHEMAS:
+        if schema not in names.search_path:
+            yield from _schemas_named(schema, names)
+    for schema in names.search_path:
+        yield from _schemas_named(schema, names)
+
+
+def _schemas_named(name: str, names: NameContext) -> Iterator[Schema]:
+    snapshot = names.snapshot
+    database = snapshot.database_named(names.database)
+    own = None if database is None else snapshot.schema_named(database.database_id, name)
+    found = own or snapshot.schema_named(None, name)
+    if found is not None:
+        yield found
+
+
+def resolve_schema(parts: tuple[str, ...], names: NameContext, *, at: int = UNPLACED) -> Schema:
+    """The schema `[database.]schema`; system schemas are seen from every database."""
+    snapshot = names.snapshot
+    match parts:
+        case (schema,):
+            database_name = names.database
+        case (database_name, schema):
+            pass
+        case _:
+            raise too_many_parts(Name(parts, at=at), most=2)
+    system = snapshot.schema_named(None, schema)
+    if len(parts) == 1 and system is not None:
+        return system
+    database = resolve_database(database_name, snapshot, at=at)
+    found = snapshot.schema_named(database.database_id, schema) or system
+    if found is None:
+        raise UndefinedSchema(f"unknown schema '{'.'.join(parts)}'", position=position_of(at))
+    return found
+
+
+def resolve_database(name: str, snapshot: Snapshot, *, at: int = UNPLACED) -> Database:
+    """The database of this name."""
+    found = snapshot.database_named(name)
+    if found is None:
+        raise UndefinedDatabase(f"unknown database '{name}'", position=position_of(at))
+    return found
+
+
+def resolve_cluster(name: str, snapshot: Snapshot, *, at: int = UNPLACED) -> Cluster:
+    """The cluster of this name."""
+    found = snapshot.cluster_named(name)
+    if found is None:
+        raise UndefinedObject(f"unknown cluster '{name}'", position=position_of(at))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where a new item goes: its schema, and its full name."""
+
+    database: Database
+    schema: Schema
+    name: str
+
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        return (self.database.name, self.schema.name, self.name)
+
+
+def resolve_destination(name: Name, names: NameContext) -> Destination:
+    """Where an item to be created goes: the schema named, or the first of the search path."""
+    *qualifier, item = name.parts
+    if qualifier:
+        schema = resolve_schema(tuple(qualifier), names, at=name.at)
+    else:
+        schema = current_schema(names, at=name.at)
+    if schema.database_id is None:
+        raise FeatureNotSupported(
+            f"cannot create an item in system schema '{schema.name}'",
+            position=position_of(name.at),
+        )
+    return Destination(names.snapshot.databases[schema.database_id], schema, item)
+
+
+def current_schema(names: NameContext, *, at: int = UNPLACED) -> Schema:
+    """The first schema of the search path that exists."""
+    resolve_database(names.database, names.snapshot, at=at)
+    for schema in names.search_path:
+        for found in _schemas_named(schema, names):
+            return found
+    raise UndefinedSchema(
+        "no valid schema selected",
+        hint="Name the schema, or set search_path to one that exists.",
+        position=position_of(at),
+    )
+
+
+def too_many_parts(name: Name, most: int = 3) -> SqlSyntaxError:
+    """The error for a.b.c.d where at most three names make sense."""
+    return SqlSyntaxError(
+        f"qualified name did not have between 1 and {most} components: {'.'.join(name.parts)}",
+        position=position_of(name.at),
+    )
+
+
+def _missing(name: Name, names: NameContext) -> UndefinedTable:
+    """Says the peer's words; the hint is for a schema that is not on the search path."""
+    item = name.parts[-1]
+    elsewhere = sorted(
+        ".".join(name_of(found, names.snapshot).parts)
+        for found in names.snapshot.items.values()
+        if found.name == item
+    )
+    hint = f"Perhaps you meant {elsewhere[0]}." if elsewhere else None
+    return UndefinedTable(
+        f"unknown catalog item '{'.'.join(name.parts)}'", hint=hint, position=position_of(name.at)
+    )

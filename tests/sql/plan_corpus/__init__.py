@@ -1,0 +1,1 @@
+"""Queries whose rows, column names and types PostgreSQL gives, by feature."""

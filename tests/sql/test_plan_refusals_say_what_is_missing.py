@@ -1,0 +1,104 @@
+"""What parses but cannot be planned is refused with a code, a place and, where it helps, a hint."""
+
+import pytest
+
+from evertide.vocab.errors import SqlError
+from tests.sql.database import Database, new_database
+
+
+@pytest.fixture(scope="module")
+def database() -> Database:
+    database = new_database()
+    database.run(
+        "CREATE TABLE t (a int NOT NULL, b text, c numeric); CREATE TABLE u (x int);"
+        "CREATE VIEW v AS SELECT * FROM t; CREATE MATERIALIZED VIEW m AS SELECT a FROM t;"
+        "CREATE VIEW volatile AS SELECT now() AS n; CREATE VIEW system AS SELECT id FROM mz_tables"
+    )
+    return database
+
+
+# § marks where the error points.
+REFUSED = [
+    ("SELECT * FROM t WHERE a = (SELECT x FROM u WHERE x = §t.a)", "0A000"),
+    ("SELECT * FROM t WHERE EXISTS (SELECT 1 FROM u WHERE x = §a)", "0A000"),
+    ("SELECT (SELECT §b) FROM t", "0A000"),
+    ("SELECT * FROM t, LATERAL (SELECT §t.a) s", "0A000"),
+    ("SELECT * FROM t, generate_series(1, §t.a) g", "0A000"),
+    ("SELECT §row_number() OVER () FROM t", "0A000"),
+    ("SELECT §sum(a) OVER (ORDER BY a) FROM t", "0A000"),
+    ("SELECT §generate_series(1, 2)", "0A000"),
+    ("SELECT * FROM §jsonb_array_elements('[]'::jsonb)", "0A000"),
+    ("SELECT * FROM generate_series(1, §$1::int)", "0A000"),
+    ("WITH RECURSIVE r AS (SELECT 1 UNION ALL SELECT * FROM §r) SELECT * FROM r", "0A000"),
+    ("SELECT * FROM t LEFT JOIN u ON §(SELECT true)", "0A000"),
+    ("SELECT §t FROM t", "0A000"),
+    ("SELECT §ROW(1, 2)", "0A000"),
+    ("SELECT §ARRAY(SELECT 1)", "0A000"),
+    ("SELECT §MAP['a' => 1]", "0A000"),
+    ("SELECT §((1, 2), 3) IN (SELECT 1, 2)", "0A000"),
+    ("SELECT §(1, 2) IN (SELECT 1, 2)", "0A000"),
+    ("SELECT 'a' §LIKE ANY (SELECT 'b')", "0A000"),
+    ("SELECT §array_agg(b ORDER BY a) FROM t", "0A000"),
+    ('SELECT b COLLATE §"de_DE" FROM t', "42704"),
+    ("SELECT interval '1' year::§interval day", "0A000"),
+    ("SELECT timestamp '2024-01-01'::§timestamp(3)", "0A000"),
+    ("CREATE MATERIALIZED VIEW x AS SELECT §now()", "0A000"),
+    ("CREATE MATERIALIZED VIEW x AS SELECT a FROM t WHERE §mz_now() > a", "0A000"),
+    ("§CREATE MATERIALIZED VIEW x AS SELECT * FROM volatile", "0A000"),
+    ("§CREATE INDEX ON volatile (n)", "0A000"),
+    ("§CREATE MATERIALIZED VIEW x AS SELECT * FROM mz_tables", "0A000"),
+    ("§CREATE MATERIALIZED VIEW x AS SELECT * FROM system", "0A000"),
+    ("CREATE INDEX ON §mz_tables (id)", "0A000"),
+    ("CREATE INDEX ON t (a §+ 1)", "0A000"),
+    ("CREATE INDEX ON t (§nope)", "42703"),
+    ("§CREATE TEMPORARY TABLE x (a int)", "0A000"),
+    ("§CREATE TABLE x (a map[text => int])", "0A000"),
+    ("CREATE TABLE x (a int DEFAULT §(SELECT 1))", "0A000"),
+    ("CREATE TABLE x (a int DEFAULT §'x')", "22P02"),
+    ("CREATE TABLE x (a int DEFAULT §true)", "42804"),
+    ("CREATE TABLE x (a int DEFAULT §b)", "42703"),
+    ("CREATE TABLE x (a int DEFAULT §sum(1))", "42803"),
+    ("CREATE TABLE x (a int, §a int)", "42701"),
+    ("CREATE TABLE §t (a int)", "42P07"),
+    ("CREATE VIEW §t AS SELECT 1", "42P07"),
+    ("§CREATE VIEW x AS SELECT 1, 2", "42701"),
+    ("CREATE VIEW x AS SELECT * FROM §(SHOW TABLES)", "0A000"),
+    ("CREATE VIEW x AS SELECT §'t'::regclass", "42P01"),
+    ("§CREATE VIEW x (a, b) AS SELECT 1", "42601"),
+    ("§CREATE VIEW x AS SELECT $1::int", "42P02"),
+    ("CREATE MATERIALIZED VIEW x WITH (§RETAIN HISTORY FOR '1h') AS SELECT 1", "0A000"),
+    ("UPDATE t SET a = 1 FROM §u", "0A000"),
+    ("UPDATE t SET §a = (SELECT 1)", "0A000"),
+    ("DELETE FROM t RETURNING §(SELECT 1)", "0A000"),
+    ("INSERT INTO §v VALUES (1)", "42809"),
+    ("INSERT INTO §m VALUES (1)", "42809"),
+    ("DELETE FROM §mz_tables", "42809"),
+    ("INSERT INTO t VALUES (1, 2, 3, §4)", "42601"),
+    ("INSERT INTO t (nope) VALUES (1)", "42703"),
+    ("SELECT 1 + §DEFAULT", "42601"),
+    ("§SUBSCRIBE t", "0A000"),
+    ("§COPY t FROM STDIN", "0A000"),
+    ("§CREATE ROLE r", "0A000"),
+    ("§DROP ROLE r", "0A000"),
+    ("§ALTER TABLE t OWNER TO r", "0A000"),
+    ("ALTER TABLE §t RENAME TO z", "0A000"),
+    ("§ALTER CLUSTER \"default\" SET (SIZE '1')", "0A000"),
+    ("§CREATE CLUSTER REPLICA c.r SIZE '1'", "0A000"),
+    ("§COMMIT AND CHAIN", "0A000"),
+    ("CREATE CLUSTER c VIRTUAL, §SIZE '1'", "42601"),
+    ("CREATE CLUSTER c SIZE '1', §SIZE '2'", "42601"),
+    ("§CREATE CLUSTER c", "42601"),
+    ("CREATE CLUSTER c (SIZE '1', §REPLICATION FACTOR 'x')", "22023"),
+    ("CREATE CLUSTER c (REPLICAS (r (SIZE '1')), §REPLICATION FACTOR 1)", "0A000"),
+    ("§CREATE CLUSTER \"default\" SIZE '1'", "42710"),
+]
+
+
+@pytest.mark.parametrize(("marked", "code"), REFUSED)
+def test_code_and_place(marked: str, code: str, database: Database) -> None:
+    position = marked.find("§") + 1
+    with pytest.raises(SqlError) as error:
+        database.plan(marked.replace("§", ""))
+    found = error.value
+    assert found.code == code, found
+    assert found.position == position or not position, found
