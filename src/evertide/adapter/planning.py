@@ -115,6 +115,14 @@ class Planner:
             return self.plan(parsed, parameter_types, session, newer).plan
 
         planned = self.plan(parsed, parameter_types, session, snapshot)
+        if planned.needs_values:
+            # LIMIT $1: the plan itself depends on the value, so it is made anew and not kept.
+            planned = plan_statement(
+                parsed.statement,
+                self._context(session, snapshot),
+                planned.parameter_types,
+                parameter_values=parameters,
+            )
         literals = tuple(
             Literal(datum, sql_type)
             for datum, sql_type in zip(parameters, planned.parameter_types, strict=True)

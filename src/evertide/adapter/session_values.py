@@ -1,21 +1,30 @@
 """Values that are fixed when a statement starts: who, where and when."""
 
+import time
+import uuid
+
 from evertide.adapter.environment import Environment
 from evertide.adapter.session import Session
-from evertide.adapter.variables import SERVER_VERSION, VERSION
+from evertide.adapter.variables import SERVER_VERSION, VERSION, VERSION_NUMBER
 from evertide.expr.scalar import Literal, Parameter, Scalar, SessionCall
-from evertide.vocab.datum import MICROS_PER_DAY
+from evertide.vocab.datum import MICROS_PER_DAY, Interval
 from evertide.vocab.sql_type import (
     BOOL,
     DATE,
     INT4,
+    INTERVAL,
     MZ_TIMESTAMP,
     TEXT,
+    TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
+    UUID,
     array_of,
 )
 from evertide.vocab.timestamp import Timestamp
+
+# When this adapter was loaded, which is when it started.
+_STARTED_US = time.time_ns() // 1_000
 
 
 def session_bindings(
@@ -39,7 +48,6 @@ def _literals(session: Session, env: Environment, as_of: Timestamp) -> dict[str,
         "version": f"PostgreSQL {SERVER_VERSION} on evertide {VERSION}",
         "mz_version": f"{VERSION} (evertide)",
         "mz_environment_id": env.environment_id,
-        "mz_legacy_installation_id": env.environment_id,
     }
     literals = {name: Literal(value, TEXT) for name, value in texts.items()}
     for name in ("now", "current_timestamp", "transaction_timestamp", "statement_timestamp"):
@@ -47,8 +55,16 @@ def _literals(session: Session, env: Environment, as_of: Timestamp) -> dict[str,
     literals["localtimestamp"] = Literal(now_us, TIMESTAMP)
     literals["current_date"] = Literal(now_us // MICROS_PER_DAY, DATE)
     literals["mz_now"] = Literal(as_of, MZ_TIMESTAMP)
+    literals["localtime"] = Literal(now_us % MICROS_PER_DAY, TIME)
+    literals["pg_postmaster_start_time"] = Literal(_STARTED_US, TIMESTAMPTZ)
+    literals["mz_uptime"] = Literal(Interval(0, 0, now_us - _STARTED_US), INTERVAL)
+    literals["mz_version_num"] = Literal(VERSION_NUMBER, INT4)
+    installation = uuid.UUID(env.environment_id).bytes
+    literals["mz_legacy_installation_id"] = Literal(installation, UUID)
     literals["pg_backend_pid"] = Literal(session.connection_id, INT4)
     literals["mz_is_superuser"] = Literal(value=True, type=BOOL)
-    schemas = ("mz_catalog", "pg_catalog", *session.search_path)
-    literals["current_schemas"] = Literal(schemas, array_of(TEXT))
+    texts_array = array_of(TEXT)
+    literals["current_schemas(false)"] = Literal(session.search_path, texts_array)
+    implicit = ("mz_catalog", "pg_catalog", *session.search_path)
+    literals["current_schemas(true)"] = Literal(implicit, texts_array)
     return literals

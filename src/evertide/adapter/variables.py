@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from evertide.vocab.errors import InvalidParameterValue, UndefinedObject
 
 VERSION = "v0.130.0"
+VERSION_NUMBER = 13_000
 # The PostgreSQL whose catalog columns pg_catalog has: clients choose their queries by it.
 SERVER_VERSION = "16.2"
 

@@ -13,11 +13,13 @@ from evertide.adapter.environment import Environment
 from evertide.adapter.group_commit import NotTheUpper
 from evertide.adapter.read import Question, run_read
 from evertide.adapter.session import Session
+from evertide.adapter.session_values import session_bindings
 from evertide.catalog.objects import Item, Table
 from evertide.catalog.snapshot import Snapshot
 from evertide.expr.compile import compile_scalar
 from evertide.expr.relation import Finishing, Map
 from evertide.expr.scalar import Literal
+from evertide.expr.transform.substitute import Bindings, substitute_scalar
 from evertide.expr.traverse import gets
 from evertide.persist.txn import TableWrite
 from evertide.sql.plan.plans import DeletePlan, InsertPlan, Returning, UpdatePlan
@@ -71,7 +73,9 @@ async def run_insert(
     else:
         change = await compute(None)
         await _write(table, change, session, env)
-    return _answer("INSERT 0", change, change.added, plan.returning)
+    return _answer(
+        "INSERT 0", change, change.added, plan.returning, _bindings(question, session, env)
+    )
 
 
 async def run_delete(
@@ -90,7 +94,9 @@ async def run_delete(
         return Change(rows, [], len(rows))
 
     change = await _read_then_write(table, compute, session, env)
-    return _answer("DELETE", change, change.removed, plan.returning)
+    return _answer(
+        "DELETE", change, change.removed, plan.returning, _bindings(question, session, env)
+    )
 
 
 async def run_update(
@@ -115,7 +121,9 @@ async def run_update(
         return Change([row[:arity] for row in both], added, len(both))
 
     change = await _read_then_write(table, compute, session, env)
-    return _answer("UPDATE", change, change.added, plan.returning)
+    return _answer(
+        "UPDATE", change, change.added, plan.returning, _bindings(question, session, env)
+    )
 
 
 async def _read_then_write(
@@ -170,6 +178,11 @@ async def _write(table: Item, change: Change, session: Session, env: Environment
         await env.writes.write(writes, {table.shard_id: table.name})
 
 
+def _bindings(question: Question, session: Session, env: Environment) -> Bindings:
+    """What RETURNING may name beside columns; no timestamp was chosen for mz_now()."""
+    return question.bindings | session_bindings(session, env, Timestamp(0))
+
+
 def check_not_null(rows: Sequence[Row], desc: RelationDesc, table: str) -> None:
     """NOT NULL is the one constraint there is; 23502 names the column."""
     required = [i for i, column in enumerate(desc.columns) if not column.nullable]
@@ -191,10 +204,11 @@ def _table(table_id: ItemId, snapshot: Snapshot) -> Item:
 
 
 def _answer(
-    word: str, change: Change, rows: Sequence[Row], returning: Returning | None
+    word: str, change: Change, rows: Sequence[Row], returning: Returning | None, bindings: Bindings
 ) -> Response:
     if returning is None:
         return CommandResponse(f"{word} {change.count}")
-    functions = [compile_scalar(scalar) for scalar in returning.scalars]
+    bound = [substitute_scalar(scalar, bindings) for scalar in returning.scalars]
+    functions = [compile_scalar(scalar) for scalar in bound]
     returned = [tuple(function(row) for function in functions) for row in rows]
     return RowsResponse(returning.desc, returned, tag=word)

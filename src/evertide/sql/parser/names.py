@@ -42,6 +42,11 @@ def label(cursor: Cursor, what: str = "identifier") -> str:
     return take_word(cursor)
 
 
+def cluster_name(cursor: Cursor) -> str:
+    """A cluster's name. The first cluster is called `default`, which is a keyword elsewhere."""
+    return label(cursor) if cursor.key == "DEFAULT" else identifier(cursor)
+
+
 def qualified_name(cursor: Cursor, what: str = "identifier") -> Name:
     """`a`, `a.b` or `a.b.c`."""
     at = cursor.at

@@ -1,7 +1,7 @@
 """Kinds of catalog objects, and their names in the form each kind has."""
 
 from evertide.sql.parser.cursor import Cursor
-from evertide.sql.parser.names import identifier, qualified_name
+from evertide.sql.parser.names import cluster_name, identifier, qualified_name
 from evertide.sql.syntax.definition import ObjectKind
 from evertide.sql.syntax.expression import Name
 
@@ -40,4 +40,4 @@ def replica_name(cursor: Cursor) -> Name:
 
 def optional_cluster(cursor: Cursor) -> str | None:
     """`IN CLUSTER c` if it is there."""
-    return identifier(cursor) if cursor.accept_words("IN", "CLUSTER") else None
+    return cluster_name(cursor) if cursor.accept_words("IN", "CLUSTER") else None
