@@ -101,7 +101,10 @@ def test_psql_lists_tables_and_views(server: Server) -> None:
     assert "shown" in listed
     assert "shown_view" not in listed
     assert "shown_view" in _psql(server, r"\dv")
-    assert "shown_view" in _psql(server, r"\d")
+    everything = _psql(server, r"\d")
+    assert "shown_view" in everything
+    assert "materialize" in everything, "the owner's name"
+    assert "mz_catalog" not in everything, "users' objects only"
 
 
 def _psql(server: Server, command: str) -> str:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from evertide.adapter.catalog_functions import resolve_catalog_functions
 from evertide.adapter.dynamic import dynamic_rows
 from evertide.adapter.environment import Environment
 from evertide.adapter.leaves import (
@@ -87,7 +88,8 @@ def plan_read(
     cluster_id = None if cluster is None or not use_indexes else cluster.cluster_id
     bindings = question.bindings | session_bindings(session, env, as_of)
     relation = inline_views(question.relation, snapshot, indexed_views(snapshot, cluster_id))
-    relation = optimize(substitute(relation, bindings))
+    relation = resolve_catalog_functions(substitute(relation, bindings), snapshot)
+    relation = optimize(relation)
     leaves = choose_leaves(relation, snapshot, cluster_id)
     cluster_id = None if cluster is None else cluster.cluster_id
     return Read(relation, question.finishing, snapshot, cluster_id, leaves)
