@@ -18,7 +18,7 @@ import uvloop
 from evertide.cli.child import code_of, start_logging, until_stopped
 from evertide.cli.config import Boot, Config, ReadyLine
 from evertide.cli.processes import Child, ChildFailed, LocalOrchestrator
-from evertide.cli.runtime import make_runtime, remove_runtime
+from evertide.cli.runtime import find_runtime, make_runtime, remove_runtime
 from evertide.cli.stores import HUB_SOCKET, Opened, environment_id, open_generation
 from evertide.controller.orchestrator import wanted_processes
 from evertide.persist.faults import PersistFault
@@ -96,11 +96,15 @@ def ready_text(lines: list[ReadyLine]) -> str:
 
 async def _serve(config: Config) -> int:
     data = Path(config.data)
+    left_behind = find_runtime(data)
     runtime = make_runtime(data)
     supervisor = Supervisor(config)
     try:
         async with _hub(runtime) as notifier:
             opened = await open_generation(config, environment_id(config), notifier)
+            if left_behind is not None:
+                # Its generation is fenced now, or was killed: nobody needs its sockets any more.
+                remove_runtime(data, left_behind)
             try:
                 lines = await supervisor.start(opened, runtime)
                 print(ready_text(lines), flush=True)
