@@ -1,0 +1,202 @@
+"""Functions of arrays, once per element type. Arrays have one dimension and begin at 1."""
+
+from collections.abc import Callable
+from typing import Final
+
+from evertide.expr.functions.build import total
+from evertide.expr.functions.comparison import sort_key
+from evertide.expr.functions.row import ScalarFunction
+from evertide.expr.functions.type_groups import SCALARS, TEXT_ARRAY
+from evertide.expr.text_output import formatter
+from evertide.vocab.datum import Datum
+from evertide.vocab.sql_type import BOOL, INT4, TEXT, Kind, SqlType, array_of
+
+Elements = tuple[Datum, ...]
+# Spark's size of NULL depends on settings.
+_SIZE: Final = "CASE WHEN {0} IS NOT NULL THEN size({0}) END"
+
+
+def _length(array: Elements, dimension: int) -> int | None:
+    return len(array) if dimension == 1 and array else None
+
+
+def _lower(array: Elements, dimension: int) -> int | None:
+    return 1 if dimension == 1 and array else None
+
+
+def _dimensions(array: Elements) -> int | None:
+    return 1 if array else None
+
+
+def _get(array: Elements, index: int) -> Datum:
+    """A subscript; outside the array there is NULL."""
+    return array[index - 1] if 1 <= index <= len(array) else None
+
+
+def _slice(array: Elements, first: int | None, last: int | None) -> Elements | None:
+    if first is None or last is None:
+        return None
+    return array[max(first, 1) - 1 : max(last, 0)]
+
+
+def _append(array: Elements | None, element: Datum) -> Elements:
+    return (*(array or ()), element)
+
+
+def _prepend(element: Datum, array: Elements | None) -> Elements:
+    return (element, *(array or ()))
+
+
+def _join(left: Elements | None, right: Elements | None) -> Elements | None:
+    """A missing array is passed over, as PostgreSQL does."""
+    if left is None or right is None:
+        return right if left is None else left
+    return left + right
+
+
+def _construct(*elements: Datum) -> Elements:
+    return elements
+
+
+def _same(element: SqlType) -> Callable[[Datum, Datum], bool]:
+    """SQL's equality, with NULL equal to NULL."""
+    key = sort_key(element)
+
+    def same(a: Datum, b: Datum) -> bool:
+        if a is None or b is None:
+            return a is None and b is None
+        return a == b if key is None else key(a) == key(b)
+
+    return same
+
+
+def _search_rows(element: SqlType) -> list[ScalarFunction]:
+    array, same = array_of(element), _same(element)
+
+    def contains_element(wanted: Datum, elements: Elements | None) -> bool | None:
+        """`x = ANY (array)`: NULL where only a NULL stands between it and false."""
+        if not elements or wanted is None:
+            return False if elements == () else None
+        if any(candidate is not None and same(wanted, candidate) for candidate in elements):
+            return True
+        return None if None in elements else False
+
+    def position(elements: Elements | None, wanted: Datum) -> int | None:
+        for index, candidate in enumerate(elements or (), 1):
+            if same(candidate, wanted):
+                return index
+        return None
+
+    def remove(elements: Elements | None, wanted: Datum) -> Elements | None:
+        if elements is None:
+            return None
+        return tuple(candidate for candidate in elements if not same(candidate, wanted))
+
+    def contains(outer: Elements, inner: Elements) -> bool:
+        return all(
+            wanted is not None and any(same(wanted, candidate) for candidate in outer)
+            for wanted in inner
+        )
+
+    def overlaps(left: Elements, right: Elements) -> bool:
+        return any(
+            wanted is not None and any(same(wanted, candidate) for candidate in right)
+            for wanted in left
+        )
+
+    return [
+        _lenient("array_contains", (element, array), BOOL, contains_element),
+        _lenient("array_position", (array, element), INT4, position),
+        _lenient("array_remove", (array, element), array, remove),
+        total("@>", (array, array), BOOL, contains),
+        total("<@", (array, array), BOOL, lambda inner, outer: contains(outer, inner)),
+        total("&&", (array, array), BOOL, overlaps),
+    ]
+
+
+def _lenient(
+    name: str, arguments: tuple[SqlType, ...], result: SqlType, body: Callable[..., Datum]
+) -> ScalarFunction:
+    """A function that has something to say about NULL."""
+    return ScalarFunction(name, arguments, result, body, strict=False)
+
+
+def _build_rows(element: SqlType) -> list[ScalarFunction]:
+    array = array_of(element)
+    return [
+        _lenient("array_append", (array, element), array, _append),
+        _lenient("array_prepend", (element, array), array, _prepend),
+        _lenient("array_cat", (array, array), array, _join),
+        _lenient("||", (array, element), array, _append),
+        _lenient("||", (element, array), array, _prepend),
+        _lenient("||", (array, array), array, _join),
+        ScalarFunction("array", (element,), array, _construct, strict=False, variadic=True),
+        ScalarFunction(
+            "list",
+            (element,),
+            SqlType(Kind.LIST, element=element),
+            _construct,
+            strict=False,
+            variadic=True,
+        ),
+    ]
+
+
+def _size_rows(element: SqlType) -> list[ScalarFunction]:
+    array = array_of(element)
+    lists = SqlType(Kind.LIST, element=element)
+    spark_get = "CASE WHEN {1} >= 1 THEN try_element_at({0}, {1}) END"
+    return [
+        total("array_length", (array, INT4), INT4, _length),
+        total("array_upper", (array, INT4), INT4, _length),
+        total("array_lower", (array, INT4), INT4, _lower),
+        total("array_ndims", (array,), INT4, _dimensions),
+        total("cardinality", (array,), INT4, len, _SIZE),
+        total("array_get", (array, INT4), element, _get, spark_get),
+        total("array_get", (lists, INT4), element, _get, spark_get),
+        total("array_slice", (array, INT4, INT4), array, _slice),
+        total("array_slice", (lists, INT4, INT4), lists, _slice),
+        total("list_length", (lists,), INT4, len, _SIZE),
+    ]
+
+
+def _text_rows(element: SqlType) -> list[ScalarFunction]:
+    array, write = array_of(element), formatter(element)
+
+    def to_text(elements: Elements, separator: str | None, null: str | None = None) -> str | None:
+        if separator is None:
+            return None
+        parts = [null if part is None else write(part) for part in elements]
+        return separator.join(part for part in parts if part is not None)
+
+    def to_text_lenient(
+        elements: Elements | None, separator: str | None, null: str | None
+    ) -> str | None:
+        return None if elements is None else to_text(elements, separator, null)
+
+    return [
+        total("array_to_string", (array, TEXT), TEXT, to_text),
+        _lenient("array_to_string", (array, TEXT, TEXT), TEXT, to_text_lenient),
+    ]
+
+
+def _split(text: str | None, separator: str | None, null: str | None = None) -> Elements | None:
+    """Text cut at a separator; at every character if that is NULL, nowhere if it is empty."""
+    if text is None:
+        return None
+    if not text:
+        return ()
+    parts = list(text) if separator is None else text.split(separator) if separator else [text]
+    return tuple(None if part == null else part for part in parts)
+
+
+ROWS: Final = (
+    *(
+        row
+        for element in SCALARS
+        for family in (_size_rows, _search_rows, _build_rows, _text_rows)
+        for row in family(element)
+    ),
+    _lenient("string_to_array", (TEXT, TEXT), TEXT_ARRAY, _split),
+    _lenient("string_to_array", (TEXT, TEXT, TEXT), TEXT_ARRAY, _split),
+)

@@ -1,0 +1,162 @@
+"""Functions of pg_catalog that psql, drivers and tools call.
+
+Those that would have to look into the catalog answer here with what is true of every object: it is
+visible, it has no comment, it takes no space of its own. The catalog's own views know better.
+"""
+
+from typing import Final
+
+from evertide.expr.functions.build import Body, total
+from evertide.expr.functions.row import ScalarFunction
+from evertide.expr.functions.type_groups import REGCLASS
+from evertide.expr.type_names import TYPES_BY_OID
+from evertide.vocab.sql_type import BOOL, INT4, INT8, NAME, OID, TEXT, Kind, SqlType
+
+_ENCODINGS: Final = {0: "SQL_ASCII", 6: "UTF8", 8: "LATIN1"}
+_UNITS: Final = ("kB", "MB", "GB", "TB", "PB")
+
+
+def format_type(oid: int | None, modifier: int | None) -> str | None:
+    """The SQL name of the type with this oid and modifier.
+
+    >>> format_type(1700, (10 << 16 | 2) + 4), format_type(1043, 12), format_type(23, None)
+    ('numeric(10,2)', 'character varying(8)', 'integer')
+    """
+    if oid is None:
+        return None
+    if oid == 0:
+        return "-"
+    found = TYPES_BY_OID.get(oid)
+    if found is None:
+        return "???"
+    return str(found if modifier is None or modifier < 4 else _modified(found, modifier - 4))
+
+
+def _modified(sql_type: SqlType, modifier: int) -> SqlType:
+    match sql_type.kind:
+        case Kind.NUMERIC:
+            return SqlType(Kind.NUMERIC, precision=modifier >> 16, scale=modifier & 0xFFFF)
+        case Kind.VARCHAR | Kind.BPCHAR:
+            return SqlType(sql_type.kind, length=modifier)
+        case _:
+            return sql_type
+
+
+def _user_name(oid: int) -> str:
+    return f"unknown (OID={oid})"
+
+
+def _encoding_name(number: int) -> str | None:
+    return _ENCODINGS.get(number)
+
+
+def _encoding_number(name: str) -> int:
+    wanted = name.upper().replace("-", "").replace("_", "")
+    numbers = {text.replace("_", ""): number for number, text in _ENCODINGS.items()}
+    return numbers.get(wanted, -1)
+
+
+def size_text(size: int) -> str:
+    """A size in the largest unit that leaves a number worth reading.
+
+    >>> size_text(10239), size_text(10240), size_text(-20 * 1024 * 1024)
+    ('10239 bytes', '10 kB', '-20 MB')
+    """
+    if abs(size) < 10 * 1024:
+        return f"{size} bytes"
+    # PostgreSQL drops all but one bit of the fraction, then rounds that half up.
+    halves = _toward_zero(size, 512)
+    for unit in _UNITS:
+        if abs(halves) < 20 * 1024 - 1 or unit == _UNITS[-1]:
+            return f"{_half_rounded(halves)} {unit}"
+        halves = _toward_zero(halves, 1024)
+    raise AssertionError("the last unit takes every size")
+
+
+def _toward_zero(value: int, divisor: int) -> int:
+    return value // divisor if value >= 0 else -(-value // divisor)
+
+
+def _half_rounded(halves: int) -> int:
+    return (halves + 1) // 2 if halves >= 0 else -((1 - halves) // 2)
+
+
+def _constant(value: bool | int | str | None) -> Body:
+    return lambda *_arguments: value
+
+
+_TRUE, _FALSE, _NULL, _ZERO = _constant(True), _constant(False), _constant(None), _constant(0)
+_VISIBLE: Final = (
+    "pg_table_is_visible", "pg_type_is_visible", "pg_function_is_visible",
+    "pg_operator_is_visible", "pg_collation_is_visible", "pg_conversion_is_visible",
+)  # fmt: skip
+_DEFINITIONS: Final = (
+    "pg_get_constraintdef", "pg_get_indexdef", "pg_get_viewdef", "pg_get_ruledef",
+    "pg_get_triggerdef", "pg_get_partkeydef", "pg_get_statisticsobjdef_columns",
+    "pg_get_function_result", "pg_get_function_arguments", "pg_get_function_identity_arguments",
+    "pg_get_functiondef", "pg_tablespace_location",
+)  # fmt: skip
+_SIZES: Final = ("pg_relation_size", "pg_total_relation_size", "pg_table_size", "pg_indexes_size")
+_PRIVILEGES: Final = (
+    "database", "schema", "table", "any_column", "sequence", "function", "type", "language",
+    "tablespace", "foreign_data_wrapper", "server", "cluster", "connection", "secret",
+)  # fmt: skip
+
+
+def _privilege_rows(what: str) -> list[ScalarFunction]:
+    """The role may be left out; role and object are given by name or by oid."""
+    name = f"has_{what}_privilege"
+    objects = ((TEXT,), (OID,))
+    roles: tuple[tuple[SqlType, ...], ...] = ((), (NAME,), (OID,))
+    return [
+        total(name, (*role, *wanted, TEXT), BOOL, _TRUE) for role in roles for wanted in objects
+    ]
+
+
+def _column_privilege_rows() -> list[ScalarFunction]:
+    columns: tuple[tuple[SqlType, ...], ...] = (
+        (TEXT, TEXT), (TEXT, INT4), (OID, TEXT), (OID, INT4),
+    )  # fmt: skip
+    roles: tuple[tuple[SqlType, ...], ...] = ((), (NAME,), (OID,))
+    return [
+        total("has_column_privilege", (*role, *column, TEXT), BOOL, _TRUE)
+        for role in roles
+        for column in columns
+    ]
+
+
+def _definition_rows(name: str) -> list[ScalarFunction]:
+    forms: list[tuple[SqlType, ...]] = [(OID,), (OID, BOOL)]
+    if name == "pg_get_indexdef":
+        forms = [(OID,), (OID, INT4, BOOL)]
+    return [total(name, form, TEXT, _NULL) for form in forms]
+
+
+ROWS: Final = (
+    ScalarFunction("format_type", (OID, INT4), TEXT, format_type, strict=False),
+    total("pg_get_userbyid", (OID,), NAME, _user_name),
+    total("pg_encoding_to_char", (INT4,), NAME, _encoding_name),
+    total("pg_char_to_encoding", (NAME,), INT4, _encoding_number),
+    total("pg_size_pretty", (INT8,), TEXT, size_text),
+    *(total(name, (OID,), BOOL, _TRUE) for name in _VISIBLE),
+    *(row for name in _DEFINITIONS for row in _definition_rows(name)),
+    *(total(name, (REGCLASS,), INT8, _ZERO) for name in _SIZES),
+    *(total("pg_database_size", (t,), INT8, _ZERO) for t in (NAME, OID)),
+    *(row for what in _PRIVILEGES for row in _privilege_rows(what)),
+    *_column_privilege_rows(),
+    *(total("pg_has_role", (t, TEXT), BOOL, _TRUE) for t in (NAME, OID)),
+    *(total("pg_has_role", (r, t, TEXT), BOOL, _TRUE) for r in (NAME, OID) for t in (NAME, OID)),
+    total("obj_description", (OID,), TEXT, _NULL),
+    total("obj_description", (OID, NAME), TEXT, _NULL),
+    total("col_description", (OID, INT4), TEXT, _NULL),
+    total("shobj_description", (OID, NAME), TEXT, _NULL),
+    total("pg_get_expr", (TEXT, OID), TEXT, lambda expression, _relation: expression),
+    total(
+        "pg_get_expr", (TEXT, OID, BOOL), TEXT, lambda expression, _relation, _pretty: expression
+    ),
+    total("pg_is_in_recovery", (), BOOL, _FALSE),
+    total("pg_my_temp_schema", (), OID, _ZERO),
+    total("pg_is_other_temp_schema", (OID,), BOOL, _FALSE),
+    total("pg_relation_is_publishable", (REGCLASS,), BOOL, _FALSE),
+    total("pg_stat_get_numscans", (OID,), INT8, _ZERO),
+)

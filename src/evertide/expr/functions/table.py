@@ -1,0 +1,91 @@
+"""The function table: all rows of all families, found by name, signature or type."""
+
+from typing import Final, TypeAlias
+
+from evertide.expr.functions import (
+    aggregate,
+    array,
+    binary,
+    boolean,
+    cast,
+    catalog,
+    comparison,
+    datetime_arithmetic,
+    datetime_fields,
+    datetime_functions,
+    encoding,
+    floating,
+    integer,
+    internal,
+    jsonb,
+    jsonb_conversion,
+    numeric,
+    pattern,
+    regex,
+    text,
+    text_conversion,
+    to_char,
+    type_modifiers,
+)
+from evertide.expr.functions.cast import Cast, CastContext, find_cast
+from evertide.expr.functions.row import AggregateFunction, ScalarFunction
+from evertide.vocab.errors import UndefinedFunction
+
+__all__ = [
+    "AGGREGATE_FUNCTIONS", "SCALAR_FUNCTIONS", "Cast", "CastContext", "by_signature",
+    "find_aggregate", "find_cast", "find_scalar",
+]  # fmt: skip
+
+Function: TypeAlias = ScalarFunction | AggregateFunction
+
+SCALAR_FUNCTIONS: Final[tuple[ScalarFunction, ...]] = (
+    *comparison.ROWS, *integer.ROWS, *floating.ROWS, *numeric.ROWS, *boolean.ROWS, *text.ROWS,
+    *pattern.ROWS, *regex.ROWS, *datetime_arithmetic.ROWS, *datetime_fields.ROWS,
+    *datetime_functions.ROWS, *jsonb.ROWS, *jsonb_conversion.ROWS, *binary.ROWS, *array.ROWS,
+    *catalog.ROWS, *cast.ROWS, *text_conversion.ROWS, *type_modifiers.ROWS, *aggregate.ROWS,
+    *internal.ROWS, *to_char.ROWS, *encoding.ROWS,
+)  # fmt: skip
+AGGREGATE_FUNCTIONS: Final[tuple[AggregateFunction, ...]] = aggregate.AGGREGATES
+
+
+def _grouped(rows: tuple[ScalarFunction, ...]) -> dict[str, tuple[ScalarFunction, ...]]:
+    groups: dict[str, list[ScalarFunction]] = {}
+    for row in rows:
+        groups.setdefault(row.name, []).append(row)
+    return {name: tuple(group) for name, group in groups.items()}
+
+
+_BY_NAME: Final = _grouped(SCALAR_FUNCTIONS)
+_AGGREGATES_BY_NAME: Final[dict[str, tuple[AggregateFunction, ...]]] = {
+    name: tuple(row for row in AGGREGATE_FUNCTIONS if row.name == name)
+    for name in dict.fromkeys(row.name for row in AGGREGATE_FUNCTIONS)
+}
+_BY_SIGNATURE: Final[dict[str, Function]] = {
+    **{row.signature: row for row in SCALAR_FUNCTIONS},
+    **{row.signature: row for row in AGGREGATE_FUNCTIONS},
+}
+assert len(_BY_SIGNATURE) == len(SCALAR_FUNCTIONS) + len(AGGREGATE_FUNCTIONS), (
+    "two rows have one signature"
+)
+
+
+def find_scalar(name: str) -> tuple[ScalarFunction, ...]:
+    """All functions, operators and casts called so; casts have the names of their target types."""
+    return _BY_NAME.get(name, ())
+
+
+def find_aggregate(name: str) -> tuple[AggregateFunction, ...]:
+    """All aggregates called so."""
+    return _AGGREGATES_BY_NAME.get(name, ())
+
+
+def by_signature(signature: str) -> Function:
+    """The row with this signature: the same object as long as the process lives.
+
+    >>> by_signature("+(integer,integer)").result.kind.value
+    'int4'
+    """
+    found = _BY_SIGNATURE.get(signature)
+    if found is None:
+        raise UndefinedFunction(f"function {signature} does not exist")
+    return found

@@ -1,0 +1,78 @@
+"""Casts from and to text by way of every type's text form, and casts between arrays."""
+
+from collections.abc import Callable
+from typing import Final
+
+from evertide.expr.functions.build import Body, partial, total
+from evertide.expr.functions.row import ScalarFunction
+from evertide.expr.functions.type_groups import (
+    BPCHAR,
+    EVERY_TYPE,
+    INTEGERS,
+    STRINGS,
+    UINT8,
+    VARCHAR,
+)
+from evertide.expr.text_input import parser
+from evertide.expr.text_output import formatter
+from evertide.vocab.datum import Datum
+from evertide.vocab.sql_type import BOOL, NAME, TEXT, Kind, SqlType
+
+_TARGETS: Final = (TEXT, VARCHAR, BPCHAR)
+_NATIVE_TEXT: Final = frozenset(t for t in (*INTEGERS, BOOL) if t != UINT8)
+
+
+def cast_name(target: SqlType) -> str:
+    """The name of rows that cast to this type."""
+    return str(target) if target.element is not None else target.kind.value
+
+
+def _bool_text(value: bool) -> str:
+    """A cast spells the word out, the type's output function does not."""
+    return "true" if value else "false"
+
+
+def _to_text_rows(source: SqlType) -> list[ScalarFunction]:
+    body: Body = _bool_text if source == BOOL else formatter(source)
+    spark = "cast({0} as string)" if source in _NATIVE_TEXT else None
+    return [total(cast_name(t), (source,), t, body, spark) for t in _TARGETS]
+
+
+def _from_text_rows(target: SqlType) -> list[ScalarFunction]:
+    sources = [TEXT, VARCHAR, BPCHAR]
+    # A name is an identifier; only what may stand for one is made from it.
+    if target.kind in (Kind.REGCLASS, Kind.REGPROC, Kind.REGTYPE):
+        sources.append(NAME)
+    return [partial(cast_name(target), (s,), target, parser(target)) for s in sources]
+
+
+def elementwise(
+    name: str, cast: ScalarFunction, source: SqlType, target: SqlType
+) -> ScalarFunction:
+    """A cast of arrays made from the cast of their elements."""
+    convert = cast.body
+
+    def body(elements: tuple[Datum, ...]) -> Datum:
+        return tuple(None if element is None else convert(element) for element in elements)
+
+    return ScalarFunction(name, (source,), target, body, fallible=cast.fallible)
+
+
+_OUTPUT_OF_BOOL: Final[Callable[[Datum], str]] = formatter(BOOL)
+
+CASTS: Final = tuple(
+    row
+    for sql_type in EVERY_TYPE
+    if sql_type not in STRINGS
+    for row in (*_to_text_rows(sql_type), *_from_text_rows(sql_type))
+)
+# What concat and its kin show of a boolean: its output form, not its cast.
+ROWS: Final = (
+    total(
+        "boolout",
+        (BOOL,),
+        TEXT,
+        _OUTPUT_OF_BOOL,
+        "CASE WHEN {0} THEN 't' WHEN NOT {0} THEN 'f' END",
+    ),
+)

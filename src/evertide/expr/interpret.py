@@ -1,0 +1,381 @@
+"""Runs a tree over rows, in memory, all at once: the oracle of every other executor.
+
+Also what answers constants, VALUES, queries on system relations and small one-shot SELECTs, so it
+works with hashes and compiled closures; it keeps nothing between calls. A subtree that appears in
+several places as one object is evaluated once.
+"""
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import TypeAlias, assert_never, cast
+
+from evertide.expr.aggregate import evaluate_aggregate, least_error
+from evertide.expr.compile import Evaluate, compile_predicates, compile_scalar
+from evertide.expr.join_order import Extension, connected_order, inner_equivalences
+from evertide.expr.relation import (
+    AggregateCall,
+    Constant,
+    Distinct,
+    Filter,
+    Finishing,
+    Get,
+    Join,
+    Map,
+    Negate,
+    OrderKey,
+    OuterJoin,
+    Project,
+    Reduce,
+    Relation,
+    Threshold,
+    TopK,
+    Types,
+    Union,
+)
+from evertide.expr.row_key import group_key, identity_function, in_order, join_key, least
+from evertide.vocab.datum import Datum, Row
+from evertide.vocab.errors import InternalError, SqlError, decode_error, encode_error
+from evertide.vocab.ids import GlobalId
+
+Counted: TypeAlias = tuple[Row, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Rows and encoded errors with multiplicities; equal ones may appear more than once."""
+
+    rows: list[Counted]
+    errors: list[tuple[str, int]] = field(default_factory=list)
+
+
+GetCollection: TypeAlias = Callable[[GlobalId], Collection]
+
+
+def evaluate(relation: Relation, get: GetCollection) -> Collection:
+    """The contents of a lowered relation; `get` gives those of the collections it names."""
+    return _Evaluation(get).of(relation)
+
+
+def finish(collection: Collection, finishing: Finishing, types: Types) -> list[Row]:
+    """The rows a client sees: sorted, cut and with its columns picked; or the least error."""
+    errors = _totals(collection.errors)
+    if errors:
+        raise decode_error(min(errors))
+    counted = consolidated(collection.rows, types)
+    if any(count < 0 for _, count in counted):
+        raise InternalError("a row of the result has a negative multiplicity")
+    if finishing.order:
+        counted = in_order(counted, itemgetter(0), types, finishing.order)
+    rows = [row for row, count in counted for _ in range(count)]
+    end = None if finishing.limit is None else finishing.offset + finishing.limit
+    rows = rows[finishing.offset : end]
+    if finishing.project is None:
+        return rows
+    pick = picker(finishing.project)
+    return [pick(row) for row in rows]
+
+
+def consolidated(rows: Iterable[Counted], types: Types) -> list[Counted]:
+    """Identical rows added up, zeros dropped; in order of first sight."""
+    identity = identity_function(types)
+    sums: dict[Hashable, int] = {}
+    if identity is None:
+        for row, count in rows:
+            sums[row] = sums.get(row, 0) + count
+        return [(cast(Row, row), count) for row, count in sums.items() if count]
+    first: dict[Hashable, Row] = {}
+    for row, count in rows:
+        key = identity(row)
+        sums[key] = sums.get(key, 0) + count
+        first.setdefault(key, row)
+    return [(first[key], count) for key, count in sums.items() if count]
+
+
+def picker(columns: tuple[int, ...]) -> Callable[[Row], Row]:
+    """A function that picks these columns of a row."""
+    match columns:
+        case ():
+            return lambda _row: ()
+        case (only,):
+            return lambda row: (row[only],)
+        case _:
+            return cast("Callable[[Row], Row]", itemgetter(*columns))
+
+
+def _totals(errors: Iterable[tuple[str, int]]) -> dict[str, int]:
+    totals: dict[str, int] = {}
+    for error, count in errors:
+        totals[error] = totals.get(error, 0) + count
+    return {error: count for error, count in totals.items() if count}
+
+
+class _Evaluation:
+    """One run over one tree. Results are kept by object, so that shared subtrees run once."""
+
+    def __init__(self, get: GetCollection) -> None:
+        self._get = get
+        # The relation is kept beside its result, so that its id is not given to another object.
+        self._done: dict[int, tuple[Relation, Collection]] = {}
+
+    def of(self, relation: Relation) -> Collection:
+        """The contents of this subtree."""
+        known = self._done.get(id(relation))
+        if known is None:
+            known = relation, self._evaluate(relation)
+            self._done[id(relation)] = known
+        return known[1]
+
+    def _evaluate(self, relation: Relation) -> Collection:
+        match relation:
+            case Constant(rows=rows):
+                return Collection(list(rows))
+            case Get(global_id=global_id):
+                return self._get(global_id)
+            case Project(input=source, columns=columns):
+                return _project(self.of(source), columns)
+            case Map(input=source, scalars=scalars):
+                return _map(self.of(source), [compile_scalar(scalar) for scalar in scalars])
+            case Filter(input=source, predicates=predicates):
+                return _filter(self.of(source), compile_predicates(predicates))
+            case Join(inputs=inputs):
+                return _join(relation, [self.of(source) for source in inputs])
+            case Reduce(input=source):
+                return _reduce(relation, self.of(source))
+            case Distinct(input=source):
+                return _distinct(self.of(source), source.types)
+            case TopK(input=source):
+                return _top_k(relation, self.of(source))
+            case Negate(input=source):
+                return _negate(self.of(source))
+            case Threshold(input=source):
+                return _threshold(self.of(source), source.types)
+            case Union(inputs=inputs):
+                return _union([self.of(source) for source in inputs], relation.types)
+            case OuterJoin():
+                raise AssertionError("outer joins are lowered before anything runs")
+            case _:
+                assert_never(relation)
+
+
+def _project(source: Collection, columns: tuple[int, ...]) -> Collection:
+    pick = picker(columns)
+    return Collection([(pick(row), count) for row, count in source.rows], source.errors)
+
+
+def _map(source: Collection, scalars: list[Evaluate]) -> Collection:
+    rows: list[Counted] = []
+    errors = list(source.errors)
+    for row, count in source.rows:
+        try:
+            rows.append((row + tuple([scalar(row) for scalar in scalars]), count))
+        except SqlError as error:
+            errors.append((encode_error(error), count))
+    return Collection(rows, errors)
+
+
+def _filter(source: Collection, holds: Callable[[Row], bool]) -> Collection:
+    rows: list[Counted] = []
+    errors = list(source.errors)
+    for counted in source.rows:
+        try:
+            if holds(counted[0]):
+                rows.append(counted)
+        except SqlError as error:
+            errors.append((encode_error(error), counted[1]))
+    return Collection(rows, errors)
+
+
+def _negate(source: Collection) -> Collection:
+    return Collection(
+        [(row, -count) for row, count in source.rows],
+        [(error, -count) for error, count in source.errors],
+    )
+
+
+def _union(sources: list[Collection], types: Types) -> Collection:
+    """Added up where something is subtracted: a chain of outer joins would triple with each."""
+    rows = [counted for source in sources for counted in source.rows]
+    if any(count < 0 for _, count in rows):
+        rows = consolidated(rows, types)
+    return Collection(rows, [error for source in sources for error in source.errors])
+
+
+def _join(join: Join, sources: list[Collection]) -> Collection:
+    arities = [len(relation.types) for relation in join.inputs]
+    rows = [source.rows for source in sources]
+    for number, columns in inner_equivalences(arities, join.equivalences):
+        rows[number] = _all_equal(rows[number], join.inputs[number].types, columns)
+    order = connected_order(arities, join.equivalences, 0)
+    bound, bound_types = rows[0], join.inputs[0].types
+    for extension in order.extensions:
+        types = join.inputs[extension.relation].types
+        bound = _extend(bound, bound_types, rows[extension.relation], types, extension)
+        bound_types += types
+    if order.columns != tuple(range(len(order.columns))):
+        pick = picker(order.columns)
+        bound = [(pick(row), count) for row, count in bound]
+    return Collection(bound, [error for source in sources for error in source.errors])
+
+
+def _all_equal(rows: list[Counted], types: Types, columns: tuple[int, ...]) -> list[Counted]:
+    keys = [join_key(types, (column,)) for column in columns]
+    return [
+        counted
+        for counted in rows
+        if len({key(counted[0]) for key in keys}) == 1 and counted[0][columns[0]] is not None
+    ]
+
+
+def _extend(
+    bound: list[Counted],
+    bound_types: Types,
+    rows: list[Counted],
+    types: Types,
+    extension: Extension,
+) -> list[Counted]:
+    key = join_key(types, extension.key)
+    table: dict[Hashable, list[Counted]] = {}
+    for counted in rows:
+        table.setdefault(key(counted[0]), []).append(counted)
+    table.pop(None, None)
+    probe = join_key(bound_types, extension.probe)
+    joined = [
+        (row + other, count * times)
+        for row, count in bound
+        for other, times in table.get(probe(row), ())
+    ]
+    width = len(bound_types)
+    for left, right in extension.also_equal:
+        joined = _all_equal(joined, bound_types + types, (left, width + right))
+    return joined
+
+
+def _reduce(reduce: Reduce, source: Collection) -> Collection:
+    """Group, then aggregate. A row whose key or argument fails is an error instead of a member."""
+    keys = [compile_scalar(key) for key in reduce.keys]
+    arguments = [
+        None if call.argument is None else compile_scalar(call.argument)
+        for call in reduce.aggregates
+    ]
+    errors = list(source.errors)
+    members: list[Counted] = []
+    for row, count in source.rows:
+        try:
+            found = [evaluate(row) for evaluate in keys]
+            found += [None if evaluate is None else evaluate(row) for evaluate in arguments]
+        except SqlError as error:
+            errors.append((encode_error(error), count))
+            continue
+        members.append((tuple(found), count))
+    rows: list[Counted] = []
+    for group in _groups(members, _member_types(reduce), len(reduce.keys)):
+        try:
+            rows.append((_reduced_row(reduce, group), 1))
+        except SqlError as error:
+            errors.append((encode_error(error), 1))
+    return Collection(rows, errors)
+
+
+def _member_types(reduce: Reduce) -> Types:
+    """Keys, then arguments; count(*) has a column too, always NULL."""
+    return tuple(key.type for key in reduce.keys) + tuple(
+        call.type if call.argument is None else call.argument.type for call in reduce.aggregates
+    )
+
+
+def _groups(members: list[Counted], types: Types, width: int) -> Iterable[list[Counted]]:
+    """Members with equal first columns, consolidated; groups without rows are left out."""
+    key = group_key(types, tuple(range(width)))
+    groups: dict[Hashable, list[Counted]] = {}
+    for member in consolidated(members, types):
+        groups.setdefault(key(member[0]), []).append(member)
+    return [group for group in groups.values() if sum(count for _, count in group) > 0]
+
+
+def _reduced_row(reduce: Reduce, group: list[Counted]) -> Row:
+    width = len(reduce.keys)
+    key_types = reduce.types[:width]
+    shown = least(key_types, (row[:width] for row, count in group if count > 0))
+    results: list[Datum] = []
+    failures: list[SqlError] = []
+    for number, call in enumerate(reduce.aggregates, width):
+        try:
+            results.append(_aggregate(call, number, group))
+        except SqlError as error:
+            failures.append(error)
+    if failures:
+        raise least_error(failures)
+    return shown + tuple(results)
+
+
+def _aggregate(call: AggregateCall, column: int, group: list[Counted]) -> Datum:
+    total = sum(count for _, count in group)
+    if call.argument is None:
+        return evaluate_aggregate(call, total, [])
+    given = [((row[column],), count) for row, count in group if row[column] is not None]
+    values = consolidated(given, (call.argument.type,))
+    return evaluate_aggregate(call, total, [(row[0], count) for row, count in values])
+
+
+def _distinct(source: Collection, types: Types) -> Collection:
+    groups = _groups(source.rows, types, len(types))
+    rows = [(least(types, (row for row, count in group if count > 0)), 1) for group in groups]
+    return Collection(rows, source.errors)
+
+
+def _threshold(source: Collection, types: Types) -> Collection:
+    rows: list[Counted] = []
+    for group in _groups(source.rows, types, len(types)):
+        rows += positive_part(group, types)
+    return Collection(rows, source.errors)
+
+
+def positive_part(group: list[Counted], types: Types) -> list[Counted]:
+    """Of rows equal in SQL, as many as there are in all; least representations first.
+
+    Nearly always a group is one row and this is that row if its multiplicity is positive.
+    """
+    left = sum(count for _, count in group)
+    kept: list[Counted] = []
+    positive = [counted for counted in group if counted[1] > 0]
+    if len(positive) > 1:
+        positive = in_order(positive, itemgetter(0), types, ())
+    for row, count in positive:
+        if left <= 0:
+            break
+        kept.append((row, min(count, left)))
+        left -= count
+    return kept
+
+
+def _top_k(top_k: TopK, source: Collection) -> Collection:
+    types = top_k.types
+    key = group_key(types, top_k.group)
+    groups: dict[Hashable, list[Counted]] = {}
+    for counted in consolidated(source.rows, types):
+        groups.setdefault(key(counted[0]), []).append(counted)
+    rows: list[Counted] = []
+    for group in groups.values():
+        rows += slice_of(group, types, top_k.order, top_k.limit, top_k.offset)
+    return Collection(rows, source.errors)
+
+
+def slice_of(
+    group: list[Counted], types: Types, order: tuple[OrderKey, ...], limit: int | None, offset: int
+) -> list[Counted]:
+    """Rows `offset` to `offset + limit` of a group, a row counting as often as it is there."""
+    kept: list[Counted] = []
+    skip, left = offset, limit
+    present = [counted for counted in group if counted[1] > 0]
+    for row, count in in_order(present, itemgetter(0), types, order):
+        taken = max(count - skip, 0)
+        skip = max(skip - count, 0)
+        if left is not None:
+            taken = min(taken, left)
+            left -= taken
+        if taken:
+            kept.append((row, taken))
+        if left == 0:
+            break
+    return kept

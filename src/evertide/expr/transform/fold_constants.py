@@ -1,0 +1,77 @@
+"""What is known when the query is planned is worked out then: constants, empty branches."""
+
+from dataclasses import replace
+from itertools import chain
+from math import prod
+
+from evertide.expr.interpret import Collection, consolidated, evaluate
+from evertide.expr.relation import Constant, Filter, Get, Join, Relation, Union
+from evertide.expr.relation_walk import inputs_of, rewrite_scalars, rewrite_up, scalars_of
+from evertide.expr.scalar import Literal
+from evertide.expr.scalar_walk import is_bound
+from evertide.expr.transform.equalities import conjuncts
+from evertide.expr.transform.fold_scalar import TRUE, fold_scalar
+from evertide.vocab.ids import GlobalId
+
+# Products of constants are left for run time beyond this many rows.
+_MOST_ROWS = 1_000
+
+
+def fold_constants(relation: Relation) -> Relation:
+    """The relation with its constants worked out."""
+    return rewrite_up(relation, _folded)
+
+
+def _folded(node: Relation) -> Relation:
+    node = rewrite_scalars(node, fold_scalar)
+    match node:
+        case Filter():
+            node = _fold_filter(node)
+        case Union():
+            node = _fold_union(node)
+        case Join(inputs=inputs) if any(map(_is_empty, inputs)):
+            return Constant((), node.types)
+        case _:
+            pass
+    return _evaluated(node)
+
+
+def _is_empty(node: Relation) -> bool:
+    return isinstance(node, Constant) and not node.rows
+
+
+def _fold_filter(node: Filter) -> Relation:
+    """A predicate that is never true leaves no rows. (Errors below go too: nobody needs them.)"""
+    predicates = [part for part in conjuncts(node.predicates) if part != TRUE]
+    if any(isinstance(part, Literal) for part in predicates):
+        return Constant((), node.types)
+    return replace(node, predicates=tuple(predicates)) if predicates else node.input
+
+
+def _fold_union(node: Union) -> Relation:
+    """Constants are added up into one; a constant without rows is nothing."""
+    constants = [source for source in node.inputs if isinstance(source, Constant)]
+    others: list[Relation] = [source for source in node.inputs if not isinstance(source, Constant)]
+    rows = consolidated(chain.from_iterable(source.rows for source in constants), node.types)
+    if rows or not others:
+        others.append(Constant(tuple(rows), node.types))
+    return others[0] if len(others) == 1 else Union(tuple(others))
+
+
+def _evaluated(node: Relation) -> Relation:
+    """An operator over constants is a constant, unless it fails: then that waits for run time."""
+    inputs = [source for source in inputs_of(node) if isinstance(source, Constant)]
+    if isinstance(node, Constant | Get) or len(inputs) != len(inputs_of(node)):
+        return node
+    if not all(map(is_bound, scalars_of(node))):
+        return node
+    if isinstance(node, Join) and prod(len(source.rows) for source in inputs) > _MOST_ROWS:
+        return node
+    result = evaluate(node, _no_collection)
+    if result.errors:
+        return node
+    return Constant(tuple(consolidated(result.rows, node.types)), node.types)
+
+
+def _no_collection(global_id: GlobalId) -> Collection:
+    raise AssertionError(f"{global_id} is not a constant")

@@ -1,0 +1,42 @@
+"""Types by the names SQL knows them by, for regtype and format_type."""
+
+from evertide.vocab.sql_type import Kind, SqlType, array_of
+
+_SCALARS: dict[Kind, SqlType] = {
+    kind: SqlType(kind) for kind in Kind if kind not in (Kind.ARRAY, Kind.LIST, Kind.MAP)
+}
+_ALIASES = {
+    "int": Kind.INT4, "bigint": Kind.INT8, "smallint": Kind.INT2, "integer": Kind.INT4,
+    "boolean": Kind.BOOL, "real": Kind.FLOAT4, "double precision": Kind.FLOAT8,
+    "float": Kind.FLOAT8, "decimal": Kind.NUMERIC, "character varying": Kind.VARCHAR,
+    "string": Kind.TEXT, "character": Kind.BPCHAR, "char": Kind.BPCHAR, '"char"': Kind.CHAR,
+    "time without time zone": Kind.TIME, "timestamp without time zone": Kind.TIMESTAMP,
+    "timestamp with time zone": Kind.TIMESTAMPTZ, "json": Kind.JSONB,
+}  # fmt: skip
+
+TYPES_BY_NAME: dict[str, SqlType] = {
+    **{kind.value: sql_type for kind, sql_type in _SCALARS.items()},
+    **{alias: _SCALARS[kind] for alias, kind in _ALIASES.items()},
+}
+TYPES_BY_OID: dict[int, SqlType] = {
+    **{sql_type.oid: sql_type for sql_type in _SCALARS.values()},
+    **{
+        array.oid: array
+        for array in (array_of(sql_type) for sql_type in _SCALARS.values())
+        if array.oid
+    },
+}
+
+
+def type_oid(name: str) -> int | None:
+    """The oid of the type with this SQL name, `[]` after it for arrays; None if there is none.
+
+    >>> type_oid("integer"), type_oid("text[]"), type_oid("nothing")
+    (23, 1009, None)
+    """
+    words = " ".join(name.lower().split())
+    is_array = words.endswith("[]")
+    found = TYPES_BY_NAME.get(words.removesuffix("[]").removeprefix("pg_catalog."))
+    if found is None:
+        return None
+    return array_of(found).oid if is_array else found.oid

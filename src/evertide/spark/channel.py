@@ -1,0 +1,211 @@
+"""What driver and resident task say to each other, and how it travels.
+
+One Unix socket per incarnation of the task, in a directory that only this user can enter; a
+four-byte length, then msgpack; rows are in persist's inline encoding. The driver asks, the task
+answers in the order asked. Neither side believes a length beyond the limit, and nothing is pickled.
+"""
+
+import os
+import socket
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import msgspec
+
+from evertide.dataflow.channel import FrameTooLarge
+from evertide.dataflow.delta_plan import DeltaPlan, InputNode
+from evertide.dataflow.protocol import MAX_MESSAGE_BYTES
+from evertide.expr.relation import Types
+from evertide.persist.inline import decode_inline, encode_inline
+from evertide.spark.tables import desc_of
+from evertide.vocab.datum import Row
+from evertide.vocab.ids import GlobalId
+from evertide.vocab.relation_desc import RelationDesc
+from evertide.vocab.timestamp import MIN_TS
+from evertide.vocab.update import Update
+
+SOCKET_NAME: Final = "resident.sock"
+_LENGTH: Final = struct.Struct("!I")
+
+
+class Hello(msgspec.Struct, frozen=True, tag="hello"):
+    """The task's first words. A greater (job, attempt) is a later incarnation."""
+
+    token: bytes
+    job: int
+    attempt: int
+    pid: int
+
+
+class CreateRequest(msgspec.Struct, frozen=True, tag="create"):
+    """Make room for a dataflow with empty state."""
+
+    dataflow_id: str
+    plan: bytes
+    index_key: tuple[int, ...] | None
+    as_of: int
+
+
+class LoadRequest(msgspec.Struct, frozen=True, tag="load"):
+    """Make a dataflow whose state is in files that hydration wrote."""
+
+    dataflow_id: str
+    plan: bytes
+    index_key: tuple[int, ...] | None
+    as_of: int
+    directory: str
+
+
+class TickRequest(msgspec.Struct, frozen=True, tag="tick"):
+    """Changes of inputs at lower <= ts < upper."""
+
+    dataflow_id: str
+    inputs: dict[str, bytes]
+    lower: int
+    upper: int
+
+
+class PeekRequest(msgspec.Struct, frozen=True, tag="peek"):
+    """Rows of an index with one of the keys, or all."""
+
+    dataflow_id: str
+    keys: bytes | None
+    as_of: int
+
+
+class CompactRequest(msgspec.Struct, frozen=True, tag="compact"):
+    """Nobody will read below since."""
+
+    dataflow_id: str
+    since: int
+
+
+class DropRequest(msgspec.Struct, frozen=True, tag="drop"):
+    """Forget the dataflow."""
+
+    dataflow_id: str
+
+
+class SizesRequest(msgspec.Struct, frozen=True, tag="sizes"):
+    """How large is the dataflow's state."""
+
+    dataflow_id: str
+
+
+Request: TypeAlias = (
+    CreateRequest | LoadRequest | TickRequest | PeekRequest | CompactRequest | DropRequest
+    | SizesRequest
+)  # fmt: skip
+
+
+class DoneReply(msgspec.Struct, frozen=True, tag="done"):
+    """It was done, and there is nothing to tell."""
+
+
+class UpdatesReply(msgspec.Struct, frozen=True, tag="updates"):
+    """Updates of a tick, or an index's rows with their multiplicities as diffs."""
+
+    updates: bytes
+
+
+class SizesReply(msgspec.Struct, frozen=True, tag="sizes"):
+    """Numbers by name."""
+
+    sizes: dict[str, int]
+
+
+class FailedReply(msgspec.Struct, frozen=True, tag="failed"):
+    """The request raised: the kind of exception, its message, and where."""
+
+    kind: str
+    message: str
+    trace: str
+
+
+class BelowSinceReply(msgspec.Struct, frozen=True, tag="below since"):
+    """A peek asked for history that has been merged."""
+
+    as_of: int
+    since: int
+
+
+Reply: TypeAlias = DoneReply | UpdatesReply | SizesReply | FailedReply | BelowSinceReply
+
+
+class BlockingChannel:
+    """The task's end: plain calls on a plain socket."""
+
+    def __init__(self, connected: socket.socket) -> None:
+        self._socket = connected
+        self._encoder = msgspec.msgpack.Encoder()
+        self._decoder: msgspec.msgpack.Decoder[Request] = msgspec.msgpack.Decoder(Request)
+
+    def send(self, message: msgspec.Struct) -> None:
+        """Write one message."""
+        body = self._encoder.encode(message)
+        if len(body) > MAX_MESSAGE_BYTES:
+            raise FrameTooLarge(f"a message of {len(body)} bytes is too large to send")
+        self._socket.sendall(_LENGTH.pack(len(body)) + body)
+
+    def receive(self) -> Request | None:
+        """The next request; None once the driver has closed its end or is gone."""
+        header = self._read(_LENGTH.size)
+        if header is None:
+            return None
+        (length,) = _LENGTH.unpack(header)
+        if length > MAX_MESSAGE_BYTES:
+            raise FrameTooLarge(f"a message of {length} bytes was announced")
+        body = self._read(length)
+        return None if body is None else self._decoder.decode(body)
+
+    def _read(self, size: int) -> bytes | None:
+        received = bytearray(size)
+        view = memoryview(received)
+        while view:
+            try:
+                count = self._socket.recv_into(view)
+            except ConnectionError:
+                return None
+            if count == 0:
+                return None
+            view = view[count:]
+        return bytes(received)
+
+
+@contextmanager
+def socket_address(directory: Path) -> Iterator[str]:
+    """A name for the socket in this directory that is short enough, however deep that lies.
+
+    The system allows a socket's address about a hundred characters; through an open directory any
+    depth will do.
+    """
+    handle = os.open(directory, os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{handle}/{SOCKET_NAME}"
+    finally:
+        os.close(handle)
+
+
+def input_descs(plan: DeltaPlan) -> Mapping[GlobalId, RelationDesc]:
+    """The shapes of the collections that a plan reads."""
+    return {n.global_id: desc_of(n.types) for n in plan.nodes if isinstance(n, InputNode)}
+
+
+def encode_rows(rows: Sequence[tuple[Row, int]], errors: Sequence[tuple[str, int]]) -> bytes:
+    """Contents, as updates at a timestamp that means nothing."""
+    updates = [Update(row, MIN_TS, diff) for row, diff in rows]
+    updates += [Update((), MIN_TS, diff, error) for error, diff in errors]
+    return encode_inline(updates)
+
+
+def decode_rows(
+    types: Types, encoded: bytes
+) -> tuple[list[tuple[Row, int]], list[tuple[str, int]]]:
+    """Inverse of encode_rows."""
+    updates = decode_inline(desc_of(types), encoded).updates()
+    rows = [(update.row, update.diff) for update in updates if update.error is None]
+    errors = [(update.error, update.diff) for update in updates if update.error is not None]
+    return rows, errors

@@ -1,0 +1,183 @@
+"""The evaluator: delta plans run row by row over arrangements.
+
+It lives inside the resident Spark task, and in the replica's own process until that is up; it knows
+neither. One thread at a time may call it. A tick costs by the size of its changes, not by the state
+behind them; what grows with the state, writing and merging runs, happens on a thread beside it.
+"""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+
+from evertide.dataflow.delta_plan import DeltaPlan
+from evertide.dataflow.plan_codec import decode_plan
+from evertide.spark.accumulate import State
+from evertide.spark.arrangement import SPILL_RECORDS
+from evertide.spark.garbage import Garbage
+from evertide.spark.merging import Merging
+from evertide.spark.operators.delta import ErrorEntry, Room
+from evertide.spark.operators.reduce import ReduceOperator
+from evertide.spark.running_plan import RunningPlan
+from evertide.spark.snapshots import Snapshot, read_manifest, restore_plan
+from evertide.vocab.datum import Row
+from evertide.vocab.ids import GlobalId
+from evertide.vocab.timestamp import Timestamp
+from evertide.vocab.update import Update
+
+# Stands for the index's arrangement where a node's position is asked for.
+OUTPUT: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """Hydrated state of one node.
+
+    `rows`: its arrangement as runs have it (h, c0.., t, d, sorted by h). Those of an ArrangeNode, a
+    TopKNode or a ThresholdNode are rows of its input; those of a ReduceNode are its keys followed
+    by each different argument that an aggregate must look at (ROWS or DISTINCT). `groups`, of a
+    ReduceNode only: per group its key, net rows, and a state per additive aggregate with an
+    argument; a group whose key has several looks may come once per look. `errors`, of OUTPUT only:
+    (encoded error, timestamp, diff).
+    """
+
+    rows: pa.Table | None = None
+    groups: Sequence[tuple[Row, int, tuple[State, ...]]] = ()
+    errors: Sequence[ErrorEntry] = ()
+
+
+class Evaluator:
+    """Keeps dataflows' state below a directory; turns input changes into output changes."""
+
+    def __init__(self, directory: Path, *, spill_records: int = SPILL_RECORDS) -> None:
+        self._directory = directory
+        self._spill_records = spill_records
+        self._plans: dict[GlobalId, RunningPlan] = {}
+        self._homes: dict[GlobalId, Path] = {}
+        self._merging = Merging()
+        self._garbage = Garbage()
+        self._created = 0
+
+    def create(
+        self,
+        dataflow_id: GlobalId,
+        plan: DeltaPlan,
+        *,
+        index_key: tuple[int, ...] | None,
+        as_of: Timestamp,
+    ) -> None:
+        """Make room for a dataflow with empty state, in the place of one of the same id."""
+        self.drop(dataflow_id)
+        self._created += 1
+        home = self._directory / f"{self._created}"
+        shutil.rmtree(home, ignore_errors=True)
+        self._homes[dataflow_id] = home
+        self._plans[dataflow_id] = RunningPlan(
+            plan, index_key, as_of, lambda name: Room(home / name, self._spill_records)
+        )
+
+    def tick(
+        self,
+        dataflow_id: GlobalId,
+        inputs: Mapping[GlobalId, Sequence[Update]],
+        lower: Timestamp,
+        upper: Timestamp,
+    ) -> list[Update]:
+        """The output's changes at lower <= ts < upper, consolidated, exact at each timestamp.
+
+        The first tick starts at as_of and brings the inputs' contents then as updates. If it
+        raises, which is our bug, the dataflow's state is what it was.
+        """
+        plan = self._plans[dataflow_id]
+        self._merging.look_after(plan.arrangements)
+        with self._garbage.left_alone(sum(map(len, inputs.values()))):
+            return plan.tick(inputs, lower, upper)
+
+    def peek(
+        self, dataflow_id: GlobalId, keys: Sequence[Row] | None, as_of: Timestamp
+    ) -> tuple[list[tuple[Row, int]], list[tuple[str, int]]]:
+        """An index's rows with one of the keys, or all, and its errors; raises BelowSince.
+
+        Whoever asks knows that nothing is missing at `as_of`: after the last tick, time may have
+        passed without changes.
+        """
+        plan = self._plans[dataflow_id]
+        assert plan.index is not None, f"{dataflow_id} is not an index"
+        return plan.index.peek(keys, as_of)
+
+    def allow_compaction(self, dataflow_id: GlobalId, since: Timestamp) -> None:
+        """Nobody will read the index below `since` again."""
+        index = self._plans[dataflow_id].index
+        if index is not None:
+            index.advance_since(since)
+
+    def drop(self, dataflow_id: GlobalId) -> None:
+        """Forget the dataflow; nothing if there is none."""
+        if dataflow_id in self._plans:
+            self._merging.wait()
+            del self._plans[dataflow_id]
+            shutil.rmtree(self._homes.pop(dataflow_id), ignore_errors=True)
+
+    def sizes(self, dataflow_id: GlobalId) -> Mapping[str, int]:
+        """How much a dataflow keeps: entries and bytes of arrangements, groups, arrangements."""
+        plan = self._plans[dataflow_id]
+        sizes = [arrangement.size for arrangement in plan.arrangements]
+        reduces = [op for op in plan.stateful.values() if isinstance(op, ReduceOperator)]
+        return {
+            "arrangements": len(sizes),
+            "records": sum(size.records for size in sizes),
+            "bytes": sum(size.bytes for size in sizes),
+            "groups": sum(len(reduce.groups) for reduce in reduces),
+        }
+
+    def load_state(
+        self, dataflow_id: GlobalId, states: Mapping[int, NodeState], upper: Timestamp
+    ) -> None:
+        """State that was computed elsewhere, by position of its node; ticks go on from `upper`.
+
+        Every stateful node that is not empty must be there; OUTPUT is the index's arrangement.
+        """
+        plan = self._plans[dataflow_id]
+        for position, state in states.items():
+            load_node(plan, position, state)
+        plan.constants_at = None
+        plan.upper = upper
+
+    def snapshot(self, directory: Path) -> Snapshot:
+        """All state as it is now; the caller lets it `write` itself, best on another thread."""
+        return Snapshot(directory, self._plans)
+
+    def restore(self, directory: Path) -> dict[GlobalId, Timestamp]:
+        """Take over a snapshot's dataflows. Gives the upper of each: its next tick starts there."""
+        for saved in read_manifest(directory):
+            dataflow_id, upper = GlobalId(saved.dataflow_id), Timestamp(saved.upper)
+            plan = decode_plan(saved.plan)
+            self.create(dataflow_id, plan, index_key=saved.index_key, as_of=upper)
+            running = self._plans[dataflow_id]
+            restore_plan(directory, saved, running)
+            running.constants_at = None if saved.constants_at is None else upper
+        return {dataflow_id: plan.upper for dataflow_id, plan in self._plans.items()}
+
+    def close(self) -> None:
+        """End the thread that merges."""
+        self._merging.close()
+
+
+def load_node(plan: RunningPlan, position: int, state: NodeState) -> None:
+    """Fill one node that is still empty."""
+    if position == OUTPUT:
+        assert plan.index is not None, "only an index keeps its output"
+        if state.rows is not None:
+            plan.index.rows.load_table(state.rows)
+        plan.index.errors += state.errors
+        return
+    operator = plan.stateful[position]
+    if state.rows is not None:
+        (arrangement,) = operator.arrangements
+        arrangement.load_table(state.rows)
+    if state.groups:
+        assert isinstance(operator, ReduceOperator), f"node {position} keeps no groups"
+        operator.load_groups(state.groups)

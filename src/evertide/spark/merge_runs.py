@@ -1,0 +1,112 @@
+"""Several sorted tables become one; identical entries are added up, and history is forgotten.
+
+Everything here is done by columns, in numpy and Arrow, which let go of the interpreter while they
+work: merges run beside ticks. It is proportional to the tables' sizes, except for adding up, which
+looks only at keys that can have changed: those in several tables, and those whose times now meet.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evertide.spark.runs import Ints
+
+_NAN_BITS = 0x7FF8 << 48
+
+
+def merge_tables(tables: Sequence[pa.Table], since: int) -> pa.Table:
+    """All entries, sorted by hash, with times before `since` advanced to it."""
+    tables = [table for table in tables if table.num_rows]
+    if not tables:
+        return pa.table({})
+    whole = pa.concat_tables(tables).combine_chunks()
+    hashes, old_times, diffs = (_ints(whole, name) for name in ("h", "t", "d"))
+    times = np.maximum(old_times, since)
+    order = np.argsort(hashes, kind="stable")
+    origins = np.arange(len(tables)).repeat([table.num_rows for table in tables])
+    touched = _touched(hashes[order], origins[order], old_times[order])
+    kept, summed = _add_up(whole, hashes, times, diffs, order[touched])
+    places = np.concatenate([order[~touched], kept])
+    new_diffs = np.concatenate([diffs[order[~touched]], summed])
+    sorted_places = np.argsort(hashes[places], kind="stable")
+    places, new_diffs = places[sorted_places], new_diffs[sorted_places]
+    merged = whole.take(pa.array(places))
+    last = merged.num_columns - 1
+    merged = merged.set_column(last - 1, merged.schema.field("t"), pa.array(times[places]))
+    return merged.set_column(last, merged.schema.field("d"), pa.array(new_diffs))
+
+
+def _ints(table: pa.Table, name: str) -> Ints:
+    column: Ints = table.column(name).to_numpy()
+    return column
+
+
+def _touched(hashes: Ints, origins: Ints, times: Ints) -> npt.NDArray[np.bool_]:
+    """Which of these entries, sorted by hash, may be equal to another one now."""
+    starts = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]]))
+    sizes = np.diff(np.append(starts, len(hashes)))
+    several_tables = origins[starts] != origins[starts + sizes - 1]
+    several_times = np.minimum.reduceat(times, starts) != np.maximum.reduceat(times, starts)
+    groups: npt.NDArray[np.bool_] = (sizes > 1) & (several_tables | several_times)
+    return groups.repeat(sizes)
+
+
+def _add_up(
+    whole: pa.Table, hashes: Ints, times: Ints, diffs: Ints, places: Ints
+) -> tuple[Ints, Ints]:
+    """Of these entries the first of each identical ones, with the sum of all; zeros are gone."""
+    if not len(places):
+        return places, diffs[:0]
+    picked = whole.take(pa.array(places))
+    codes = [code for name in whole.column_names[1:-2] for code in _codes(_flat(picked, name))]
+    keys = [times[places], *codes, hashes[places]]
+    order = np.lexsort(keys)
+    new = np.zeros(len(places), dtype=np.bool_)
+    new[0] = True
+    for key in keys:
+        ordered = key[order]
+        new[1:] |= ordered[1:] != ordered[:-1]
+    starts = np.flatnonzero(new)
+    sums = np.add.reduceat(diffs[places][order], starts)
+    left = sums != 0
+    return places[order][starts][left], sums[left]
+
+
+def _flat(table: pa.Table, name: str) -> pa.Array:
+    column = table.column(name).combine_chunks()
+    return column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+
+
+def _codes(column: pa.Array) -> list[Ints]:
+    """Integer columns that are all equal exactly where the datums are identical."""
+    if pa.types.is_struct(column.type):
+        fields = [column.field(i) for i in range(column.type.num_fields)]
+        return [_valid(column), *(code for field in fields for code in _codes(field))]
+    if pa.types.is_list(column.type):
+        return [_list_codes(column)]
+    if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+        indices = column.dictionary_encode().indices
+        return [pc.fill_null(indices, -1).to_numpy().astype(np.int64)]
+    nulls = [_valid(column)] if column.null_count else []
+    zero = False if pa.types.is_boolean(column.type) else 0
+    values = pc.fill_null(column, zero).to_numpy(zero_copy_only=False)
+    if pa.types.is_floating(column.type):
+        # Bits, because 0.0 and -0.0 are different datums; all NaNs are one.
+        wide = values.astype(np.float64)
+        values = np.where(np.isnan(wide), _NAN_BITS, wide.view(np.int64))
+    return [*nulls, values.astype(np.int64)]
+
+
+def _valid(column: pa.Array) -> Ints:
+    valid: Ints = column.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)
+    return valid
+
+
+def _list_codes(column: pa.Array) -> Ints:
+    """Arrays are rare, and Arrow has no codes for them: their texts tell them apart."""
+    known: dict[str, int] = {}
+    texts = map(repr, column.to_pylist())
+    return np.array([known.setdefault(text, len(known)) for text in texts], dtype=np.int64)

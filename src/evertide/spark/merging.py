@@ -1,0 +1,80 @@
+"""Merges beside ticks: one thread that writes layers and merges runs while others are looked into.
+
+The owner calls `look_after` between ticks. It takes over what the thread has finished and gives it
+the next piece of work; only if layers pile up faster than they are written does it wait.
+"""
+
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+
+from evertide.spark.arrangement import Arrangement
+from evertide.spark.levels import MergePlan, merge
+from evertide.spark.runs import Run
+
+# Layers of one arrangement that may wait to be written before a tick waits for them.
+MOST_WAITING: Final = 3
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    arrangement: Arrangement
+    plan: MergePlan
+    future: "Future[Run | None]"
+
+
+class Merging:
+    """At most one merge at a time, over all arrangements of an evaluator."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="merge")
+        self._running: _Running | None = None
+
+    def look_after(self, arrangements: Iterable[Arrangement]) -> None:
+        """Take over a finished merge; start the next one; hold ticks back if merges lag behind."""
+        if self._running is not None and self._running.future.done():
+            self.wait()
+        for arrangement in arrangements:
+            waiting = len(arrangement.levels.frozen)
+            if waiting > MOST_WAITING:
+                self.wait()
+            if waiting and self._running is None:
+                self._start(arrangement)
+
+    def _start(self, arrangement: Arrangement) -> None:
+        plan = arrangement.levels.merge_plan(arrangement.since)
+        if plan is not None:
+            self._running = _Running(arrangement, plan, self._thread.submit(merge, plan))
+
+    def wait(self) -> None:
+        """Let the merge that runs finish, if one does.
+
+        A disk that cannot be written to costs memory, not the dataflow: the layers stay, and the
+        next call tries again.
+        """
+        running, self._running = self._running, None
+        if running is None:
+            return
+        try:
+            run = running.future.result()
+        except OSError as error:
+            log.error("merge failed", path=str(running.plan.path), reason=str(error))
+        else:
+            running.arrangement.levels.swap(running.plan, run)
+
+    def close(self) -> None:
+        """End the thread."""
+        self.wait()
+        self._thread.shutdown()
+
+
+def merge_now(arrangement: Arrangement) -> None:
+    """Write and merge what waits, on the caller's thread."""
+    plan = arrangement.levels.merge_plan(arrangement.since)
+    if plan is not None:
+        arrangement.levels.swap(plan, merge(plan))

@@ -1,0 +1,133 @@
+"""Nodes that keep nothing: inputs, constants, map-filter-project, negate, union."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from evertide.dataflow.delta_plan import (
+    ConstantNode,
+    InputNode,
+    LinearNode,
+    NegateNode,
+    UnionNode,
+)
+from evertide.expr.compile import compile_predicates, compile_scalar
+from evertide.expr.interpret import picker
+from evertide.expr.row_key import identity_function
+from evertide.expr.scalar_walk import columns_of, is_fallible
+from evertide.spark.layer import add_up
+from evertide.spark.operators.delta import NOTHING, Delta, ErrorEntry, Tick
+from evertide.spark.runs import Entry
+from evertide.vocab.datum import Row
+from evertide.vocab.errors import SqlError, encode_error
+from evertide.vocab.timestamp import MIN_TS
+
+RowFunction: TypeAlias = Callable[[Row], Row]
+Test: TypeAlias = Callable[[Row], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class InputOperator:
+    """The changes of an imported collection."""
+
+    node: InputNode
+
+    def step(self, _deltas: Sequence[Delta], tick: Tick) -> Delta:
+        return tick.inputs.get(self.node.global_id, NOTHING)
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantOperator:
+    """Rows that come once."""
+
+    node: ConstantNode
+
+    def step(self, _deltas: Sequence[Delta], tick: Tick) -> Delta:
+        if tick.constants_at is None:
+            return NOTHING
+        return Delta([(row, tick.constants_at, count) for row, count in self.node.rows], ())
+
+
+@dataclass(frozen=True, slots=True)
+class NegateOperator:
+    """Diffs times -1, those of errors too."""
+
+    node: NegateNode
+
+    def step(self, deltas: Sequence[Delta], _tick: Tick) -> Delta:
+        rows, errors = deltas[self.node.input]
+        return Delta(
+            [(row, ts, -diff) for row, ts, diff in rows],
+            [(error, ts, -diff) for error, ts, diff in errors],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class UnionOperator:
+    """All inputs' changes, added up: what lowering an outer join adds it mostly takes away again,
+    and a chain of them would triple the rows with each.
+    """
+
+    node: UnionNode
+
+    def step(self, deltas: Sequence[Delta], _tick: Tick) -> Delta:
+        given = [delta for number in self.node.inputs if any(delta := deltas[number])]
+        if len(given) < 2:
+            return given[0] if given else NOTHING
+        rows = [entry for delta in given for entry in delta.rows]
+        errors = [error for delta in given for error in delta.errors]
+        return Delta(add_up(rows, MIN_TS, identity_function(self.node.types)), errors)
+
+
+class LinearOperator:
+    """Map, filter, project. Where no scalar can fail, predicates over the input's columns go first:
+    nothing tells the difference, and rows that go need not be mapped.
+    """
+
+    def __init__(self, node: LinearNode, width: int) -> None:
+        self._input = node.input
+        early, late = [], list(node.predicates)
+        if not any(map(is_fallible, (*node.scalars, *node.predicates))):
+            early = [part for part in node.predicates if max(columns_of(part), default=0) < width]
+            late = [part for part in node.predicates if part not in early]
+        self._before = compile_predicates(early) if early else None
+        self._extend = _extension(node, width)
+        self._after = compile_predicates(late) if late else None
+        unchanged = node.columns == tuple(range(width + len(node.scalars)))
+        self._pick = None if unchanged else picker(node.columns)
+
+    def step(self, deltas: Sequence[Delta], _tick: Tick) -> Delta:
+        delta = deltas[self._input]
+        if not delta.rows:
+            return delta
+        before, extend, after, pick = self._before, self._extend, self._after, self._pick
+        rows: list[Entry] = []
+        failed: list[ErrorEntry] = []
+        for row, ts, diff in delta.rows:
+            try:
+                if before is not None and not before(row):
+                    continue
+                if extend is not None:
+                    row = extend(row)
+                if after is not None and not after(row):
+                    continue
+                rows.append((row if pick is None else pick(row), ts, diff))
+            except SqlError as error:
+                failed.append((encode_error(error), ts, diff))
+        return Delta(rows, [*delta.errors, *failed] if failed else delta.errors)
+
+
+def _extension(node: LinearNode, width: int) -> RowFunction | None:
+    """Scalars appended one after another, or at once where none looks at another."""
+    scalars = tuple(compile_scalar(scalar) for scalar in node.scalars)
+    if not scalars:
+        return None
+    if all(max(columns_of(scalar), default=0) < width for scalar in node.scalars):
+        return lambda row: row + tuple([scalar(row) for scalar in scalars])
+
+    def one_by_one(row: Row) -> Row:
+        for scalar in scalars:
+            row = (*row, scalar(row))
+        return row
+
+    return one_by_one

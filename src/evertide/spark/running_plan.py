@@ -1,0 +1,159 @@
+"""One dataflow's plan with its state: what the evaluator keeps per dataflow."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import assert_never
+
+from evertide.dataflow.delta_plan import (
+    ArrangeNode,
+    ConstantNode,
+    DeltaNode,
+    DeltaPlan,
+    InputNode,
+    JoinNode,
+    LinearNode,
+    NegateNode,
+    ReduceNode,
+    ThresholdNode,
+    TopKNode,
+    UnionNode,
+)
+from evertide.spark.arrangement import Arrangement
+from evertide.spark.operators.arrange import ArrangeOperator, OutputIndex
+from evertide.spark.operators.delta import (
+    Delta,
+    Operator,
+    Room,
+    Stateful,
+    Tick,
+    delta_of,
+    updates_of,
+)
+from evertide.spark.operators.join import JoinOperator
+from evertide.spark.operators.reduce import ReduceOperator
+from evertide.spark.operators.regroup import RegroupOperator, threshold_operator, top_k_operator
+from evertide.spark.operators.stateless import (
+    ConstantOperator,
+    InputOperator,
+    LinearOperator,
+    NegateOperator,
+    UnionOperator,
+)
+from evertide.vocab.ids import GlobalId
+from evertide.vocab.timestamp import Timestamp
+from evertide.vocab.update import Update
+
+StatefulOperator = ArrangeOperator | ReduceOperator | RegroupOperator
+
+
+class RunningPlan:
+    """`upper` is how far it has ticked; before the first tick it is the dataflow's as_of."""
+
+    def __init__(
+        self,
+        plan: DeltaPlan,
+        index_key: tuple[int, ...] | None,
+        as_of: Timestamp,
+        room: Callable[[str], Room],
+    ) -> None:
+        self.plan = plan
+        self.index_key = index_key
+        self.upper = as_of
+        self.stateful: dict[int, Stateful] = {}
+        self.index: OutputIndex | None = None
+        if index_key is not None:
+            self.index = OutputIndex(plan.types, index_key, room("output"), as_of)
+        # Constants come with the first tick; None once they have come.
+        self.constants_at: Timestamp | None = as_of
+        self._operators = [
+            self._operator(number, node, room) for number, node in enumerate(plan.nodes)
+        ]
+
+    def _operator(self, number: int, node: DeltaNode, room: Callable[[str], Room]) -> Operator:
+        match node:
+            case InputNode():
+                return InputOperator(node)
+            case ConstantNode():
+                return ConstantOperator(node)
+            case LinearNode(input=source):
+                return LinearOperator(node, len(self.plan.nodes[source].types))
+            case NegateNode():
+                return NegateOperator(node)
+            case UnionNode():
+                return UnionOperator(node)
+            case JoinNode():
+                arranged = {
+                    position: operator
+                    for position, operator in self.stateful.items()
+                    if isinstance(operator, ArrangeOperator)
+                }
+                return JoinOperator(node, self.plan.nodes, arranged)
+            case ArrangeNode() | ReduceNode() | TopKNode() | ThresholdNode():
+                self.stateful[number] = _stateful(node, room(str(number)))
+                return self.stateful[number]
+            case _:
+                assert_never(node)
+
+    @property
+    def arrangements(self) -> list[Arrangement]:
+        """All that there are, in the order of the plan."""
+        kept = [a for operator in self.stateful.values() for a in operator.arrangements]
+        return kept if self.index is None else [*kept, self.index.rows]
+
+    def tick(
+        self, inputs: Mapping[GlobalId, Sequence[Update]], lower: Timestamp, upper: Timestamp
+    ) -> list[Update]:
+        """The output's changes at lower <= ts < upper. If anything raises, nothing has changed."""
+        # Beyond it: time passed without any change, which needs no tick.
+        assert lower >= self.upper, f"a tick from {lower} goes back behind {self.upper}"
+        assert self.constants_at in (None, lower), f"the first tick starts at {self.constants_at}"
+        assert lower < upper, "a tick has at least one timestamp"
+        given = {global_id: delta_of(updates) for global_id, updates in inputs.items() if updates}
+        _check_times(given, lower, upper)
+        output: list[Update] = []
+        if given or self.constants_at is not None:
+            output = self._changes(Tick(given, self.constants_at))
+            for operator in self.stateful.values():
+                operator.commit(upper)
+            if self.index is not None:
+                self.index.commit()
+        self.constants_at = None
+        self.upper = upper
+        return output
+
+    def _changes(self, tick: Tick) -> list[Update]:
+        """All operators step before any commits."""
+        try:
+            deltas: list[Delta] = []
+            for operator in self._operators:
+                deltas.append(operator.step(deltas, tick))
+            output = updates_of(deltas[-1], self.plan.types)
+            if self.index is not None:
+                self.index.prepare(output)
+            return output
+        except BaseException:
+            for stateful in self.stateful.values():
+                stateful.abort()
+            raise
+
+
+def _stateful(
+    node: ArrangeNode | ReduceNode | TopKNode | ThresholdNode, room: Room
+) -> StatefulOperator:
+    match node:
+        case ArrangeNode():
+            return ArrangeOperator(node, room)
+        case ReduceNode():
+            return ReduceOperator(node, room)
+        case TopKNode():
+            return top_k_operator(node, room)
+        case ThresholdNode():
+            return threshold_operator(node, room)
+        case _:
+            assert_never(node)
+
+
+def _check_times(given: Mapping[GlobalId, Delta], lower: Timestamp, upper: Timestamp) -> None:
+    """An update outside the tick would be seen too early, or never: whoever sent it is wrong."""
+    for global_id, delta in given.items():
+        times = [ts for _, ts, _ in delta.rows] + [ts for _, ts, _ in delta.errors]
+        assert lower <= min(times) <= max(times) < upper, f"{global_id} has updates out of range"

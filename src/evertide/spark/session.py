@@ -1,0 +1,250 @@
+"""Starts the Spark application of one replica, small, private and silent.
+
+A replica is one process with one JVM below it. Nothing here listens beyond loopback, nothing is
+read from the user's own Spark configuration, and everything written lies under one directory. The
+JVM ends with the Python process, however that ends: its standard input is a pipe from it.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from evertide.spark.java import find_java_home
+
+# One slot more than workers: the resident task holds it for as long as the replica lives.
+RESIDENT_SLOTS = 1
+# How often a killed task is run again before its job fails.
+MAX_TASK_FAILURES = 1000
+
+LONGEST_SOCKET_ADDRESS = 100
+# Spark's are a dot, a UUID and ".sock", below a slash.
+LONGEST_SOCKET_NAME = 45
+
+# Each would change which Spark is started, or how, from outside this file.
+FOREIGN_VARIABLES = (
+    "PYSPARK_ALLOW_INSECURE_GATEWAY", "PYSPARK_DRIVER_PYTHON", "PYSPARK_GATEWAY_PORT",
+    "PYSPARK_GATEWAY_SECRET", "PYSPARK_SUBMIT_ARGS", "SPARK_CONNECT_MODE_ENABLED",
+    "SPARK_ENV_LOADED", "SPARK_LOCAL_DIRS", "SPARK_REMOTE", "SPARK_TESTING",
+)  # fmt: skip
+
+# Measured on an idle machine: the serial collector and the first compiler alone halve the memory
+# of an idle JVM and make small jobs faster; long ones take up to three times as long, which a size
+# with more cores buys back by `full_compiler`.
+SMALL_JVM = ("-XX:+UseSerialGC", "-Xss512k", "-XX:-UsePerfData", "-XX:-ShrinkHeapInSteps",
+             "-XX:MinHeapFreeRatio=10", "-XX:MaxHeapFreeRatio=20")  # fmt: skip
+FIRST_COMPILER_ONLY = ("-XX:TieredStopAtLevel=1",)
+
+# The gateway's own logger is named because it would else set the level of all others to WARN.
+LOGGING = """\
+rootLogger.level = error
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+rootLogger.appenderRef.stderr.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = spark %p %c{1}: %m%n%ex
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """What a replica's size and place say about its Spark application.
+
+    `directory` must be private to this replica. `master` None is local mode with `workers` cores
+    beside the resident task's slot.
+    """
+
+    directory: Path
+    workers: int = 2
+    memory_mb: int = 512
+    master: str | None = None
+    full_compiler: bool = False
+
+
+def start_session(settings: SessionSettings) -> SparkSession:
+    """The one session of this process, ready to run jobs."""
+    _prepare_directory(settings.directory)
+    _prepare_environment(settings)
+    builder = SparkSession.builder.appName("evertide")
+    for name, value in session_conf(settings, _socket_directory(settings.directory)).items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def stop_session(session: SparkSession) -> None:
+    """Stops the application and its JVM, so that a later session of this process starts anew."""
+    context = session.sparkContext
+    gateway = context._gateway
+    try:
+        session.stop()
+    except (Py4JError, OSError):
+        pass  # the JVM is gone already
+    if gateway is not None:
+        process = gateway_process(session)
+        gateway.shutdown()
+        if process is not None and process.stdin is not None:
+            process.stdin.close()
+            process.wait(timeout=30)
+    type(context)._gateway = None
+    type(context)._jvm = None
+
+
+def gateway_process(session: SparkSession) -> "subprocess.Popen[bytes] | None":
+    """The JVM below this process; None if it was started by someone else."""
+    process: subprocess.Popen[bytes] | None = getattr(session.sparkContext._gateway, "proc", None)
+    return process
+
+
+def trim_memory(session: SparkSession) -> None:
+    """Gives memory that a large job left behind back to the system.
+
+    The first collection lets Spark's cleaner see which broadcasts and shuffles are dead, the second
+    frees them. Takes about half a second: for a thread that may wait, after a hydration.
+    """
+    jvm = session._jvm
+    assert jvm is not None, "a classic session has a JVM of its own"
+    jvm.System.gc()
+    time.sleep(0.3)
+    jvm.System.gc()
+
+
+def tiny_job_session(session: SparkSession) -> SparkSession:
+    """A session of the same application for jobs whose data is tiny and whose texts are many.
+
+    Compiling a plan costs more than it saves there: measured, half the time without.
+    """
+    tiny = session.newSession()
+    for name, value in (
+        ("spark.sql.shuffle.partitions", "1"),
+        ("spark.sql.codegen.wholeStage", "false"),
+    ):
+        tiny.conf.set(name, value)
+    return tiny
+
+
+def session_conf(settings: SessionSettings, sockets: str) -> dict[str, str]:
+    """Every setting that differs from Spark's own, with nothing secret among them.
+
+    Spark's launcher passes them as arguments of a process, where every user can read them.
+    """
+    return {
+        **_process_conf(settings, sockets),
+        **_privacy_conf(settings.directory),
+        **_small_job_conf(),
+        **_meaning_conf(),
+    }
+
+
+def _process_conf(settings: SessionSettings, sockets: str) -> dict[str, str]:
+    slots = settings.workers + RESIDENT_SLOTS
+    logging = f"-Dlog4j2.configurationFile={settings.directory / 'log4j2.properties'}"
+    jvm_options = (*SMALL_JVM, logging, *(() if settings.full_compiler else FIRST_COMPILER_ONLY))
+    return {
+        "spark.master": settings.master or f"local[{slots},{MAX_TASK_FAILURES}]",
+        "spark.task.maxFailures": str(MAX_TASK_FAILURES),
+        "spark.driver.memory": f"{settings.memory_mb}m",
+        "spark.driver.extraJavaOptions": " ".join(jvm_options),
+        "spark.dynamicAllocation.enabled": "false",
+        "spark.speculation": "false",
+        "spark.scheduler.mode": "FAIR",
+        # Measured: a job with a Python worker takes half as long over a Unix socket.
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.python.unix.domain.socket.dir": sockets,
+        # Starting a Python worker costs a second, keeping it 80 MB; Spark ends idle ones after a
+        # minute.
+        "spark.python.factory.idleWorkerMaxPoolSize": str(settings.workers),
+    }
+
+
+def _privacy_conf(directory: Path) -> dict[str, str]:
+    return {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        # In local mode Spark makes a fresh secret by itself and keeps it in memory.
+        "spark.authenticate": "true",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.eventLog.enabled": "false",
+        "spark.logConf": "false",
+        "spark.local.dir": str(directory / "local"),
+        "spark.sql.warehouse.dir": str(directory / "warehouse"),
+        "spark.sql.catalogImplementation": "in-memory",
+    }
+
+
+def _small_job_conf() -> dict[str, str]:
+    return {
+        "spark.default.parallelism": "1",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.leafNodeDefaultParallelism": "1",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.cbo.enabled": "false",
+        # Its cost grows with the square of a text's columns and worse; seconds for ours.
+        "spark.sql.constraintPropagation.enabled": "false",
+        "spark.locality.wait": "0",
+        "spark.sql.join.preferSortMergeJoin": "false",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+        # Every text of every tick would otherwise be kept with its plan.
+        "spark.sql.ui.retainedExecutions": "1",
+        "spark.ui.retainedJobs": "1",
+        "spark.ui.retainedStages": "1",
+        "spark.ui.retainedTasks": "1",
+        "spark.ui.dagGraph.retainedRootRDDs": "1",
+    }
+
+
+def _meaning_conf() -> dict[str, str]:
+    """What a text means must not depend on the machine or on its own contents."""
+    return {
+        "spark.sql.ansi.enabled": "true",
+        # Else `FROM r0 WHERE (c1)` names r0 anew: WHERE, with a column c1.
+        "spark.sql.ansi.enforceReservedKeywords": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.variable.substitute": "false",
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.parser.escapedStringLiterals": "false",
+    }
+
+
+def _prepare_directory(directory: Path) -> None:
+    for part in ("local", "warehouse", "conf"):
+        (directory / part).mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.chmod(directory, 0o700)
+    (directory / "log4j2.properties").write_text(LOGGING, encoding="utf-8")
+
+
+def _socket_directory(directory: Path) -> str:
+    """A name for the directory of Unix sockets that leaves room for theirs.
+
+    The system allows a socket's address about a hundred characters. A directory that lies too deep
+    is named through a handle on it, which lasts as long as this process and is never closed.
+    """
+    sockets = str(directory / "local")
+    if len(sockets) + LONGEST_SOCKET_NAME <= LONGEST_SOCKET_ADDRESS:
+        return sockets
+    return f"/proc/{os.getpid()}/fd/{os.open(sockets, os.O_PATH | os.O_DIRECTORY)}"
+
+
+def _prepare_environment(settings: SessionSettings) -> None:
+    """Spark's launcher and its Python workers read these; nothing else may steer them."""
+    for name in FOREIGN_VARIABLES:
+        os.environ.pop(name, None)
+    os.environ.update(
+        JAVA_HOME=str(find_java_home(settings.directory)),
+        SPARK_HOME=str(Path(pyspark.__file__).parent),
+        SPARK_CONF_DIR=str(settings.directory / "conf"),
+        SPARK_LOCAL_IP="127.0.0.1",
+        PYSPARK_PYTHON=sys.executable,
+        # Threads of the JVM would else each reserve an arena of their own.
+        MALLOC_ARENA_MAX="2",
+    )

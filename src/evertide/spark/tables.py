@@ -1,0 +1,41 @@
+"""Updates as Arrow tables and back, for relations that have types but no names."""
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from evertide.expr.relation import Types
+from evertide.persist.parts import columns_to_table, table_to_columns
+from evertide.persist.updates import consolidate_columns, to_columns
+from evertide.vocab.relation_desc import RelationDesc, relation_desc
+from evertide.vocab.timestamp import Timestamp
+from evertide.vocab.update import Update
+
+
+@lru_cache(maxsize=1024)
+def desc_of(types: Types) -> RelationDesc:
+    """A description of unnamed columns."""
+    return relation_desc(*(("", sql_type) for sql_type in types))
+
+
+def updates_to_table(types: Types, updates: Sequence[Update]) -> pa.Table:
+    """c0..cN-1, e, t and d."""
+    return columns_to_table(desc_of(types), to_columns(updates))
+
+
+def table_to_updates(types: Types, table: pa.Table) -> list[Update]:
+    """Inverse of updates_to_table."""
+    return table_to_columns(desc_of(types), table).updates()
+
+
+def consolidate_updates(types: Types, updates: Iterable[Update], since: Timestamp) -> list[Update]:
+    """Raise times to since, add up diffs of equal (row, timestamp), drop zeros; ordered by time."""
+    return consolidate_columns(types, updates, since).updates()
+
+
+def write_parquet(table: pa.Table, path: Path) -> None:
+    """A file that lives for a job or a dataflow: nothing is gained by making it small."""
+    pq.write_table(table, path, compression="none", store_schema=False)

@@ -1,0 +1,302 @@
+"""Random relations over three small tables: enough to reach every operator and every rewrite."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from math import prod
+from random import Random
+
+from evertide.expr.interpret import Collection
+from evertide.expr.relation import (
+    AggregateCall,
+    Constant,
+    Distinct,
+    Filter,
+    Get,
+    Join,
+    Map,
+    Negate,
+    OrderKey,
+    OuterJoin,
+    Project,
+    Reduce,
+    Relation,
+    Threshold,
+    TopK,
+    Types,
+    Union,
+)
+from evertide.expr.relation_walk import inputs_of
+from evertide.expr.scalar import And, Case, Coalesce, ColumnRef, IsNull, Literal, Or, Scalar
+from evertide.vocab.datum import Datum, Interval, Row
+from evertide.vocab.ids import GlobalId
+from evertide.vocab.sql_type import BOOL, FLOAT8, INT8, INTERVAL, NUMERIC, TEXT, Kind, SqlType
+from tests.expr import sample
+from tests.expr.sample import agg, call, days, lit
+
+TABLES: dict[GlobalId, Types] = {
+    GlobalId("t0"): (INT8, INT8, TEXT),
+    GlobalId("t1"): (INT8, FLOAT8),
+    GlobalId("t2"): (INT8, INT8),
+    GlobalId("t3"): (INTERVAL, NUMERIC, INT8),
+}
+WIDEST = 7
+TABLE_ROWS = 10
+MOST_ROWS = 20_000
+EQUALITY = {
+    Kind.INT8: sample.EQUAL,
+    Kind.TEXT: sample.TEXT_EQUAL,
+    Kind.FLOAT8: sample.FLOAT_EQUAL,
+    Kind.INTERVAL: sample.INTERVAL_EQUAL,
+    Kind.NUMERIC: sample.NUMERIC_EQUAL,
+}
+AGGREGATES = {
+    Kind.INT8: [
+        sample.COUNT_INT, sample.SUM_INT, sample.MIN_INT, sample.MAX_INT, sample.ONLY_INT,
+    ],
+    Kind.TEXT: [sample.MAX_TEXT, sample.STRING_AGG],
+    Kind.FLOAT8: [sample.SUM_FLOAT, sample.AVG_FLOAT, sample.MIN_FLOAT, sample.MAX_FLOAT],
+    Kind.NUMERIC: [sample.SUM_NUMERIC, sample.AVG_NUMERIC],
+    Kind.INTERVAL: [sample.MAX_INTERVAL],
+}  # fmt: skip
+
+
+def random_datum(rng: Random, sql_type: SqlType) -> Datum:
+    """Few different values, so that joins meet and groups gather; zeros of both signs and NaN."""
+    if rng.random() < 0.15:
+        return None
+    match sql_type.kind:
+        case Kind.INT8:
+            return rng.randrange(-1, 4)
+        case Kind.TEXT:
+            return rng.choice(["", "a", "b", "ab"])
+        case Kind.FLOAT8:
+            return rng.choice([0.0, -0.0, 1.5, 0.1, 1e16, float("nan"), float("inf")])
+        case Kind.BOOL:
+            return rng.random() < 0.5
+        case Kind.INTERVAL:
+            return rng.choice([days(30), Interval(1, 0, 0), Interval(0, 0, 0), days(1)])
+        case Kind.NUMERIC:
+            return rng.choice([Decimal(text) for text in ("0", "1.5", "0.1", "1E+20", "NaN")])
+    raise AssertionError(f"no values of type {sql_type}")
+
+
+def random_row(rng: Random, types: Types) -> Row:
+    return tuple(random_datum(rng, sql_type) for sql_type in types)
+
+
+def random_contents(rng: Random, most_rows: int = 6) -> dict[GlobalId, Collection]:
+    return {
+        global_id: Collection(
+            [
+                (random_row(rng, types), rng.choice([1, 1, 2]))
+                for _ in range(rng.randrange(most_rows))
+            ]
+        )
+        for global_id, types in TABLES.items()
+    }
+
+
+def most_rows(relation: Relation) -> int:
+    """A bound on how many rows there can be, so that no tree is a product of all there is."""
+    below = [most_rows(source) for source in inputs_of(relation)]
+    match relation:
+        case Get() | Constant():
+            return TABLE_ROWS
+        case Join() | OuterJoin():
+            return prod(below) + sum(below)
+        case _:
+            return sum(below)
+
+
+@dataclass
+class Trees:
+    """Makes relations from one source of chance."""
+
+    rng: Random
+    fallible: bool = True
+    outer: bool = True
+
+    def relation(self, depth: int) -> Relation:
+        if depth == 0:
+            return self._leaf()
+        makers = [
+            self._project, self._map, self._filter, self._filter, self._join, self._product,
+            self._reduce, self._distinct, self._top_k, self._union, self._except,
+        ]  # fmt: skip
+        if self.outer:
+            makers += [self._outer_join, self._outer_join]
+        made = self.rng.choice(makers)(depth - 1)
+        if most_rows(made) > MOST_ROWS:
+            return self._leaf()
+        if len(made.types) > WIDEST:
+            columns = self.rng.sample(range(len(made.types)), WIDEST)
+            return Project(made, tuple(columns))
+        return made
+
+    def _leaf(self) -> Relation:
+        if self.rng.random() < 0.1:
+            rows = tuple((random_row(self.rng, (INT8, TEXT)), 1) for _ in range(2))
+            return Constant(rows, (INT8, TEXT))
+        global_id, types = self.rng.choice(list(TABLES.items()))
+        return Get(global_id, types)
+
+    def _project(self, depth: int) -> Relation:
+        source = self.relation(depth)
+        width = len(source.types)
+        count = self.rng.randrange(1, width + 2)
+        return Project(source, tuple(self.rng.randrange(width) for _ in range(count)))
+
+    def _map(self, depth: int) -> Relation:
+        source = self.relation(depth)
+        wanted = [self.rng.choice([INT8, TEXT, FLOAT8]) for _ in range(self.rng.randrange(1, 3))]
+        return Map(source, tuple(self.scalar(source.types, sql_type, 2) for sql_type in wanted))
+
+    def _filter(self, depth: int) -> Relation:
+        source = self.relation(depth)
+        return Filter(source, self.predicates(source.types))
+
+    def _join(self, depth: int) -> Relation:
+        inputs = [self.relation(depth) for _ in range(self.rng.choice([2, 2, 3]))]
+        if self.rng.random() < 0.3:
+            inputs[1] = inputs[0]
+        types = tuple(t for source in inputs for t in source.types)
+        taken: set[int] = set()
+        equivalences = []
+        for _ in range(self.rng.randrange(1, 3)):
+            sql_type = self.rng.choice(types)
+            free = [i for i, t in enumerate(types) if t == sql_type and i not in taken]
+            members = self.rng.sample(free, min(len(free), self.rng.choice([2, 2, 3])))
+            if len(members) > 1:
+                taken |= set(members)
+                equivalences.append(tuple(sorted(members)))
+        return Join(tuple(inputs), tuple(equivalences))
+
+    def _product(self, depth: int) -> Relation:
+        """As the planner writes FROM a, b WHERE ..."""
+        left, right = self.relation(depth), self.relation(0)
+        types = left.types + right.types
+        return Filter(Join((left, right)), (*self._equalities(types), *self.predicates(types)))
+
+    def _outer_join(self, depth: int) -> Relation:
+        left, right = self.relation(depth), self.relation(self.rng.randrange(depth + 1))
+        types = left.types + right.types
+        on = self._equalities(types)
+        if self.rng.random() < 0.5:
+            on += self.predicates(types)
+        if self.rng.random() < 0.2:
+            on = ()
+        return OuterJoin(self.rng.choice(["left", "right", "full"]), left, right, on)
+
+    def _reduce(self, depth: int) -> Relation:
+        source = self.relation(depth)
+        count = self.rng.randrange(3)
+        keys = tuple(
+            self.scalar(source.types, self.rng.choice([INT8, TEXT, FLOAT8, INTERVAL]), 1)
+            for _ in range(count)
+        )
+        calls = tuple(self._aggregate(source.types) for _ in range(self.rng.randrange(1, 4)))
+        return Reduce(source, keys, calls)
+
+    def _aggregate(self, types: Types) -> AggregateCall:
+        if self.rng.random() < 0.2:
+            return agg(sample.COUNT)
+        kind = self.rng.choice(list(AGGREGATES))
+        argument = self.scalar(types, SqlType(kind), 1)
+        choices = [f for f in AGGREGATES[kind] if self.fallible or f is not sample.ONLY_INT]
+        return agg(self.rng.choice(choices), argument, distinct=self.rng.random() < 0.3)
+
+    def _distinct(self, depth: int) -> Relation:
+        return Distinct(self.relation(depth))
+
+    def _top_k(self, depth: int) -> Relation:
+        source = self.relation(depth)
+        columns = list(range(len(source.types)))
+        group = tuple(self.rng.sample(columns, min(len(columns), self.rng.randrange(2))))
+        order = tuple(
+            OrderKey(column, self.rng.random() < 0.5, self.rng.random() < 0.5)
+            for column in self.rng.sample(columns, min(len(columns), self.rng.randrange(3)))
+        )
+        limit = self.rng.choice([None, 0, 1, 2, 3])
+        return TopK(source, group, order, limit, self.rng.choice([0, 0, 1]))
+
+    def _union(self, depth: int) -> Relation:
+        source = self.relation(depth)
+        return Union(
+            (source, *(self._alike(source, depth) for _ in range(self.rng.choice([1, 2]))))
+        )
+
+    def _except(self, depth: int) -> Relation:
+        source = self.relation(depth)
+        other = self._alike(source, depth)
+        if self.rng.random() < 0.5:
+            source, other = Distinct(source), Distinct(other)
+        return Threshold(Union((source, Negate(other))))
+
+    def _alike(self, model: Relation, depth: int) -> Relation:
+        """Another relation with the same types."""
+        if self.rng.random() < 0.5:
+            return Filter(model, self.predicates(model.types))
+        source = self.relation(depth)
+        scalars = tuple(self.scalar(source.types, sql_type, 1) for sql_type in model.types)
+        width = len(source.types)
+        return Project(Map(source, scalars), tuple(range(width, width + len(scalars))))
+
+    def _equalities(self, types: Types) -> tuple[Scalar, ...]:
+        """Infallible: a join key that fails is computed for rows that find no partner."""
+        made: list[Scalar] = []
+        for _ in range(self.rng.choice([0, 1, 1, 2])):
+            sql_type = self.rng.choice(types)
+            columns = [i for i, t in enumerate(types) if t == sql_type]
+            left = ColumnRef(self.rng.choice(columns), sql_type)
+            right: Scalar = ColumnRef(self.rng.choice(columns), sql_type)
+            if sql_type == INT8 and self.rng.random() < 0.3:
+                right = call(sample.ADD, right, lit(1))
+            made.append(call(EQUALITY[sql_type.kind], left, right))
+        return tuple(made)
+
+    def predicates(self, types: Types) -> tuple[Scalar, ...]:
+        return tuple(self.scalar(types, BOOL, 2) for _ in range(self.rng.choice([1, 1, 2])))
+
+    def scalar(self, types: Types, wanted: SqlType, depth: int) -> Scalar:
+        columns = [i for i, sql_type in enumerate(types) if sql_type == wanted]
+        if columns and self.rng.random() < 0.5:
+            return ColumnRef(self.rng.choice(columns), wanted)
+        if depth == 0 or self.rng.random() < 0.15:
+            return Literal(random_datum(self.rng, wanted), wanted)
+        match wanted.kind:
+            case Kind.INT8:
+                return self._int(types, depth - 1)
+            case Kind.BOOL:
+                return self._bool(types, depth - 1)
+            case Kind.TEXT:
+                return call(sample.TO_TEXT, self.scalar(types, INT8, depth - 1))
+            case Kind.FLOAT8:
+                return call(sample.TO_FLOAT, self.scalar(types, INT8, depth - 1))
+            case Kind.NUMERIC | Kind.INTERVAL:
+                return Literal(random_datum(self.rng, wanted), wanted)
+        raise AssertionError(f"no scalars of type {wanted}")
+
+    def _int(self, types: Types, depth: int) -> Scalar:
+        parts = tuple(self.scalar(types, INT8, depth) for _ in range(2))
+        condition = self.scalar(types, BOOL, depth)
+        choices: list[Scalar] = [
+            call(sample.ADD, *parts),
+            Case(((condition, parts[0]),), parts[1], INT8),
+            Coalesce(parts, INT8),
+        ]
+        if self.fallible:
+            choices += [call(sample.DIVIDE, *parts), call(sample.TIMES, *parts)]
+        return self.rng.choice(choices)
+
+    def _bool(self, types: Types, depth: int) -> Scalar:
+        ints = tuple(self.scalar(types, INT8, depth) for _ in range(2))
+        bools = tuple(self.scalar(types, BOOL, depth) for _ in range(2))
+        column = self.rng.randrange(len(types)) if types else None
+        anything: Scalar = lit(1) if column is None else ColumnRef(column, types[column])
+        # Infallible, because such an equality may become a join key: see _equalities.
+        safe = tuple(Trees(self.rng, fallible=False).scalar(types, INT8, depth) for _ in range(2))
+        choices: list[Scalar] = [
+            call(sample.EQUAL, *safe), call(sample.LESS, *ints), call(sample.LESS, *ints),
+            And(bools), Or(bools), call(sample.NOT, bools[0]), IsNull(anything),
+        ]  # fmt: skip
+        return self.rng.choice(choices)

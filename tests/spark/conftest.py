@@ -1,0 +1,30 @@
+"""One Spark application for the whole run: starting one costs more than most tests do."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from evertide.spark.jobs import SparkJobs
+from evertide.spark.session import SessionSettings, start_session, stop_session
+
+
+@pytest.fixture(scope="session")
+def spark_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the run's Spark application writes."""
+    return tmp_path_factory.mktemp("spark")
+
+
+@pytest.fixture(scope="session")
+def spark_session(spark_directory: Path) -> Iterator[SparkSession]:
+    """The session of a replica with two workers and a slot for its resident task."""
+    session = start_session(SessionSettings(directory=spark_directory, workers=2))
+    yield session
+    stop_session(session)
+
+
+@pytest.fixture(scope="session")
+def spark_jobs(spark_session: SparkSession, spark_directory: Path) -> SparkJobs:
+    """Runs texts on the run's session."""
+    return SparkJobs(spark_session, spark_directory / "jobs")

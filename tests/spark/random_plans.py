@@ -1,0 +1,283 @@
+"""Random relations over random collections, for executors that must agree.
+
+Everything follows from a seed. Collections hold NULLs, values that are equal but look different,
+rows that come more than once, and errors; relations use every operator, functions with and without
+a Spark lowering, and expressions that fail for some rows.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from random import Random
+from typing import Final, cast
+
+from evertide.expr.functions.aggregate import packing
+from evertide.expr.functions.row import AggregateFunction, ScalarFunction
+from evertide.expr.functions.table import AGGREGATE_FUNCTIONS, by_signature
+from evertide.expr.interpret import Collection
+from evertide.expr.relation import (
+    AggregateCall,
+    Constant,
+    Distinct,
+    Filter,
+    Get,
+    Join,
+    Map,
+    Negate,
+    OrderKey,
+    Project,
+    Reduce,
+    Relation,
+    Threshold,
+    TopK,
+    Types,
+    Union,
+)
+from evertide.expr.row_key import identity_function
+from evertide.expr.scalar import And, Call, Case, Coalesce, ColumnRef, IsNull, Literal, Or, Scalar
+from evertide.vocab.datum import Datum, Interval, Row
+from evertide.vocab.ids import GlobalId
+from evertide.vocab.sql_type import (
+    BOOL,
+    FLOAT8,
+    INT4,
+    INT8,
+    INTERVAL,
+    JSONB,
+    NUMERIC,
+    TEXT,
+    Kind,
+    SqlType,
+    array_of,
+)
+from evertide.vocab.timestamp import Timestamp
+from evertide.vocab.update import Update
+
+CHAR: Final = SqlType(Kind.BPCHAR)
+FLOATS: Final = array_of(FLOAT8)
+NAN: Final = float("nan")
+
+VALUES: Final[dict[SqlType, Sequence[Datum]]] = {
+    BOOL: (True, False),
+    INT4: (-2, 0, 1, 2, 3, 7, 2**31 - 1),
+    INT8: (0, 1, -1, 2**62, -(2**63), 2**63 - 1),
+    TEXT: ("", "a", "b", "é", "a'\\ ${x}", "ß"),
+    CHAR: ("a", "a ", "b", ""),
+    NUMERIC: tuple(
+        Decimal(text)
+        for text in ("0", "1.5", "-3", "1E+20", "1E-30", "12345678901234567890.123456789",
+                     "999999999999999999999999999999999999999", "NaN", "Infinity", "-Infinity")
+    ),
+    FLOAT8: (0.0, -0.0, 1.5, 0.1, 3.0, -1e-300, 5e-324, 1e308, NAN, float("inf"), -float("inf")),
+    INTERVAL: (Interval(1, 0, 0), Interval(0, 30, 0), Interval(0, 0, 5), Interval(-1, 31, 0),
+               Interval(0, -1, 86_400_000_005), Interval(2**31 - 1, 2**31 - 1, 2**63 - 1)),
+    JSONB: ("null", "1", "[]", '{"a":1}', '"x"'),
+    FLOATS: ((), (0.0,), (-0.0,), (NAN, None), (1.0, 2.0)),
+}  # fmt: skip
+STORED_TYPES: Final = tuple(VALUES)
+FUNCTIONS: Final[tuple[ScalarFunction, ...]] = tuple(
+    cast(ScalarFunction, by_signature(signature))
+    for signature in (
+        "+(integer,integer)", "/(integer,integer)", "=(integer,integer)", "<(integer,integer)",
+        "%(integer,integer)", "*(bigint,bigint)", "int4(bigint)", "int8(integer)", "<(text,text)",
+        "||(text,text)", "upper(text)", "*(numeric,numeric)", "=(numeric,numeric)",
+        "/(numeric,numeric)", "+(double precision,double precision)",
+        "/(double precision,double precision)", "=(interval,interval)", "=(character,character)",
+        "float8(integer)", "int4(double precision)", "text(integer)",
+    )
+)  # fmt: skip
+AGGREGATES: Final[tuple[AggregateFunction, ...]] = tuple(
+    function
+    for function in AGGREGATE_FUNCTIONS
+    if all(t in VALUES for t in function.arguments)
+    and function.name in ("count", "sum", "avg", "min", "max", "string_agg", "array_agg", "stddev")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RandomCase:
+    """Collections with their histories, and a relation over them."""
+
+    collections: Mapping[GlobalId, tuple[Types, Sequence[Update]]]
+    relation: Relation
+
+    def contents(self, global_id: GlobalId, as_of: Timestamp) -> Collection:
+        """A collection's rows and errors at a timestamp."""
+        updates = [u for u in self.collections[global_id][1] if u.ts <= as_of]
+        return Collection(
+            [(u.row, u.diff) for u in updates if u.error is None],
+            [(u.error, u.diff) for u in updates if u.error is not None],
+        )
+
+
+def random_case(seed: int, *, last_ts: int = 9) -> RandomCase:
+    """One case, always the same for a seed."""
+    return _Maker(Random(seed), last_ts).case()
+
+
+def added_up(
+    types: Types, rows: Sequence[tuple[Row, int]], errors: Sequence[tuple[str, int]]
+) -> dict[object, int]:
+    """Contents in a form that compares: multiplicities by identity, zeros left out."""
+    identity = identity_function(types)
+    sums: dict[object, int] = {}
+    for row, count in rows:
+        key = ("row", row if identity is None else identity(row))
+        sums[key] = sums.get(key, 0) + count
+    for error, count in errors:
+        sums["error", error] = sums.get(("error", error), 0) + count
+    return {key: count for key, count in sums.items() if count}
+
+
+@dataclass(slots=True)
+class _Maker:
+    random: Random
+    last_ts: int
+    collections: dict[GlobalId, tuple[Types, Sequence[Update]]] = field(default_factory=dict)
+
+    def case(self) -> RandomCase:
+        for number in range(3):
+            types = self._types(self.random.randint(1, 4))
+            self.collections[GlobalId(f"u{number}")] = (types, self._history(types))
+        relation = self._relation(self.random.randint(1, 3))
+        return RandomCase(self.collections, relation)
+
+    def _types(self, count: int) -> Types:
+        return tuple(self.random.choice(STORED_TYPES) for _ in range(count))
+
+    def _datum(self, sql_type: SqlType) -> Datum:
+        return None if self.random.random() < 0.15 else self.random.choice(VALUES[sql_type])
+
+    def _row(self, types: Types) -> Row:
+        return tuple(self._datum(sql_type) for sql_type in types)
+
+    def _ts(self) -> Timestamp:
+        return Timestamp(self.random.randint(1, self.last_ts))
+
+    def _history(self, types: Types) -> list[Update]:
+        """Rows come, and some go later: multiplicities are never negative in the end."""
+        updates: list[Update] = []
+        for _ in range(self.random.randint(0, 12)):
+            added = Update(self._row(types), self._ts(), self.random.choice((1, 1, 2)))
+            updates.append(added)
+            if self.random.random() < 0.4:
+                later = Timestamp(self.random.randint(added.ts, self.last_ts))
+                updates.append(added._replace(ts=later, diff=-added.diff))
+        if self.random.random() < 0.3:
+            updates.append(Update((), self._ts(), 1, '["22012","division by zero"]'))
+        return updates
+
+    def _leaf(self, types: Types, wanted: SqlType) -> Scalar:
+        columns = [i for i, sql_type in enumerate(types) if sql_type == wanted]
+        if columns and self.random.random() < 0.85:
+            return ColumnRef(self.random.choice(columns), wanted)
+        return Literal(self._datum(wanted), wanted)
+
+    def _scalar(self, types: Types, wanted: SqlType, depth: int) -> Scalar:
+        if depth == 0 or self.random.random() < 0.3:
+            return self._leaf(types, wanted)
+        below = depth - 1
+        shapes = ["call", "call", "case", "coalesce"] + ["and", "or", "null"] * (wanted == BOOL)
+        match self.random.choice(shapes):
+            case "case":
+                branch = (self._scalar(types, BOOL, below), self._scalar(types, wanted, below))
+                return Case((branch,), self._scalar(types, wanted, below), wanted)
+            case "coalesce":
+                parts = (self._scalar(types, wanted, below), self._scalar(types, wanted, below))
+                return Coalesce(parts, wanted)
+            case "and":
+                return And(tuple(self._scalar(types, BOOL, below) for _ in range(3)))
+            case "or":
+                return Or(tuple(self._scalar(types, BOOL, below) for _ in range(2)))
+            case "null":
+                return IsNull(self._scalar(types, self.random.choice(STORED_TYPES), below))
+        fitting = [function for function in FUNCTIONS if function.result == wanted]
+        if not fitting:
+            return self._leaf(types, wanted)
+        function = self.random.choice(fitting)
+        arguments = tuple(self._scalar(types, t, below) for t in function.arguments)
+        return Call(function, arguments, wanted)
+
+    def _relation(self, depth: int) -> Relation:
+        if depth == 0:
+            return self._source()
+        source = self._relation(depth - 1)
+        make = self.random.choice(
+            (self._map, self._filter, self._project, self._join, self._reduce, self._reduce,
+             self._distinct, self._top_k, self._negate, self._threshold, self._union)
+        )  # fmt: skip
+        return make(source)
+
+    def _source(self) -> Relation:
+        if self.random.random() < 0.1:
+            types = self._types(2)
+            return Constant(tuple((self._row(types), n) for n in (1, 2)), types)
+        global_id = self.random.choice(list(self.collections))
+        return Get(global_id, self.collections[global_id][0])
+
+    def _map(self, source: Relation) -> Relation:
+        wanted = self._types(self.random.randint(1, 2))
+        return Map(source, tuple(self._scalar(source.types, t, 2) for t in wanted))
+
+    def _filter(self, source: Relation) -> Relation:
+        count = self.random.randint(1, 2)
+        return Filter(source, tuple(self._scalar(source.types, BOOL, 2) for _ in range(count)))
+
+    def _project(self, source: Relation) -> Relation:
+        width = len(source.types)
+        columns = [self.random.randrange(width) for _ in range(self.random.randint(1, 3))]
+        return Project(source, tuple(columns if width else ()))
+
+    def _join(self, source: Relation) -> Relation:
+        """Two or three inputs; sometimes without a common column, sometimes one with itself."""
+        inputs = [source, *(self._relation(0) for _ in range(self.random.randint(1, 2)))]
+        inputs += [source] * (self.random.random() < 0.2)
+        types = tuple(t for relation in inputs for t in relation.types)
+        if len(types) > 10:
+            return source
+        classes: list[tuple[int, ...]] = []
+        for wanted in set(types):
+            columns = tuple(i for i, sql_type in enumerate(types) if sql_type == wanted)
+            if len(columns) > 1 and self.random.random() < 0.8:
+                classes.append(columns[:3])
+        return Join(tuple(inputs), tuple(sorted(classes)))
+
+    def _reduce(self, source: Relation) -> Relation:
+        wanted = self._types(self.random.randint(0, 2))
+        keys = tuple(self._scalar(source.types, sql_type, 1) for sql_type in wanted)
+        count = self.random.randint(0, 3)
+        return Reduce(source, keys, tuple(self._aggregate(source.types) for _ in range(count)))
+
+    def _aggregate(self, types: Types) -> AggregateCall:
+        function = self.random.choice(AGGREGATES)
+        arguments = tuple(self._scalar(types, t, 1) for t in function.arguments)
+        pack = packing(function)
+        argument = None if not arguments else arguments[0]
+        if pack is not None:
+            argument = Call(pack, arguments, pack.result)
+        return AggregateCall(function, argument, bool(arguments) and self.random.random() < 0.3)
+
+    def _distinct(self, source: Relation) -> Relation:
+        return Distinct(source)
+
+    def _top_k(self, source: Relation) -> Relation:
+        width = len(source.types)
+        group = tuple(self.random.sample(range(width), self.random.randint(0, min(2, width))))
+        order = tuple(
+            OrderKey(self.random.randrange(width), self._coin(), self._coin())
+            for _ in range(self.random.randint(0, 2) if width else 0)
+        )
+        limit = self.random.choice((None, 1, 2, 3))
+        return TopK(source, group, order, limit, self.random.choice((0, 0, 1)))
+
+    def _negate(self, source: Relation) -> Relation:
+        return Union((source, Negate(Filter(source, (self._scalar(source.types, BOOL, 1),)))))
+
+    def _threshold(self, source: Relation) -> Relation:
+        return Threshold(Union((source, Negate(TopK(source, (), (), 2)))))
+
+    def _union(self, source: Relation) -> Relation:
+        return Union((source, Filter(source, (self._scalar(source.types, BOOL, 1),))))
+
+    def _coin(self) -> bool:
+        return self.random.random() < 0.5

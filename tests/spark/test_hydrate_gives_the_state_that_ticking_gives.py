@@ -1,0 +1,75 @@
+"""State hydrated by Spark is the state that the evaluator gets by ticking the same contents."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from evertide.dataflow.delta import delta_plan
+from evertide.persist.spark_input import PartFiles
+from evertide.spark.evaluate import Evaluator
+from evertide.spark.hydrate import hydrate
+from evertide.spark.jobs import SparkJobs
+from evertide.spark.state_files import read_states, write_states
+from evertide.vocab.ids import GlobalId
+from evertide.vocab.timestamp import Timestamp, step_forward
+from evertide.vocab.update import Update
+from tests.spark.random_plans import RandomCase, added_up, random_case
+
+AS_OF, UPPER = Timestamp(4), Timestamp(10)
+VIEW = GlobalId("u9")
+
+
+@pytest.mark.parametrize("seed", range(100, 112))
+def test_ticks_go_on_alike(spark_jobs: SparkJobs, tmp_path: Path, seed: int) -> None:
+    """Method: one evaluator is loaded, through files as the resident task is, one ticks from
+    nothing; their outputs at as_of and at every later timestamp must be the same."""
+    case = random_case(seed)
+    plan = delta_plan(case.relation)
+    index_key = (0,) if plan.types else None
+    imports = {g: PartFiles((), tuple(u)) for g, (_, u) in case.collections.items()}
+    hydrated = hydrate(spark_jobs, plan, imports, AS_OF, index_key=index_key)
+    write_states(tmp_path / "files", plan, hydrated.states)
+
+    evaluator = Evaluator(tmp_path / "state")
+    ticked, loaded = GlobalId("u8"), VIEW
+    for dataflow_id in (ticked, loaded):
+        evaluator.create(dataflow_id, plan, index_key=index_key, as_of=AS_OF)
+    evaluator.load_state(loaded, read_states(tmp_path / "files", plan), step_forward(AS_OF))
+    first = evaluator.tick(ticked, snapshot(case), AS_OF, step_forward(AS_OF))
+
+    types = plan.types
+    assert added_up(types, hydrated.output.rows, hydrated.output.errors) == contents(types, first)
+    span = step_forward(AS_OF), UPPER
+    assert per_time(types, evaluator.tick(loaded, later(case), *span)) == per_time(
+        types, evaluator.tick(ticked, later(case), *span)
+    )
+    if index_key is not None:
+        rows = [evaluator.peek(d, None, Timestamp(UPPER - 1))[0] for d in (loaded, ticked)]
+        assert added_up(types, rows[0], ()) == added_up(types, rows[1], ())
+    evaluator.close()
+
+
+def snapshot(case: RandomCase) -> dict[GlobalId, list[Update]]:
+    """Every collection's updates up to as_of, as if they all came then."""
+    return {
+        g: [update._replace(ts=AS_OF) for update in updates if update.ts <= AS_OF]
+        for g, (_, updates) in case.collections.items()
+    }
+
+
+def later(case: RandomCase) -> dict[GlobalId, list[Update]]:
+    return {
+        g: [update for update in updates if AS_OF < update.ts < UPPER]
+        for g, (_, updates) in case.collections.items()
+    }
+
+
+def contents(types: tuple, updates: Sequence[Update]) -> dict[object, int]:
+    rows = [(u.row, u.diff) for u in updates if u.error is None]
+    return added_up(types, rows, [(u.error, u.diff) for u in updates if u.error is not None])
+
+
+def per_time(types: tuple, updates: Sequence[Update]) -> dict[int, dict[object, int]]:
+    times = sorted({update.ts for update in updates})
+    return {ts: contents(types, [u for u in updates if u.ts == ts]) for ts in times}

@@ -1,0 +1,33 @@
+"""Spark SQL gives what the interpreter gives, for every relation, errors included."""
+
+from pathlib import Path
+
+import pytest
+
+from evertide.expr.interpret import evaluate
+from evertide.persist.spark_input import PartFiles
+from evertide.spark.hydrate import recompute
+from evertide.spark.jobs import SparkJobs
+from evertide.spark.tables import updates_to_table, write_parquet
+from evertide.vocab.timestamp import Timestamp
+from tests.spark.random_plans import added_up, random_case
+
+AS_OF = Timestamp(6)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_relations(spark_jobs: SparkJobs, tmp_path: Path, seed: int) -> None:
+    """Method: half of each collection's updates lie in a part, half inline."""
+    case = random_case(seed)
+    imports = {}
+    for global_id, (types, updates) in case.collections.items():
+        middle = len(updates) // 2
+        path = tmp_path / f"{global_id}.parquet"
+        write_parquet(updates_to_table(types, updates[:middle]), path)
+        imports[global_id] = PartFiles((path,), tuple(updates[middle:]))
+    expected = evaluate(case.relation, lambda g: case.contents(g, AS_OF))
+    found = recompute(spark_jobs, case.relation, imports, AS_OF)
+    types = case.relation.types
+    assert added_up(types, found.rows, found.errors) == added_up(
+        types, expected.rows, expected.errors
+    )

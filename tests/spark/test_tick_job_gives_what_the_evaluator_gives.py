@@ -1,0 +1,64 @@
+"""A tick as a Spark SQL job gives the evaluator's updates at every timestamp."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from evertide.dataflow.delta import delta_plan
+from evertide.spark.evaluate import Evaluator
+from evertide.spark.jobs import SparkJobs
+from evertide.spark.tick_job import SparkTickEngine
+from evertide.vocab.ids import GlobalId
+from evertide.vocab.timestamp import Timestamp
+from evertide.vocab.update import Update, consolidate
+from tests.spark.random_plans import RandomCase, added_up, random_case
+
+VIEW = GlobalId("u9")
+# The first tick brings the contents at as_of; the last spans several timestamps.
+TICKS = ((3, 4), (4, 5), (5, 10))
+
+
+@pytest.mark.parametrize("seed", range(200, 210))
+async def test_random_histories(spark_jobs: SparkJobs, tmp_path: Path, seed: int) -> None:
+    case = random_case(seed)
+    plan = delta_plan(case.relation)
+    types = plan.types
+    index_key = (0,) if types else None
+    evaluator, engine = Evaluator(tmp_path / "own"), SparkTickEngine(spark_jobs, tmp_path / "jobs")
+    as_of = Timestamp(TICKS[0][0])
+    evaluator.create(VIEW, plan, index_key=index_key, as_of=as_of)
+    await engine.create(VIEW, plan, index_key=index_key, as_of=as_of)
+    for lower, upper in TICKS:
+        inputs = changes(case, lower, upper, first=lower == as_of)
+        span = Timestamp(lower), Timestamp(upper)
+        found = await engine.tick(VIEW, inputs, *span)
+        assert len(consolidate(found)) == len(found)
+        assert per_time(types, found) == per_time(types, evaluator.tick(VIEW, inputs, *span))
+    if index_key is not None:
+        peeked = await engine.peek(VIEW, None, Timestamp(7))
+        rows, errors = evaluator.peek(VIEW, None, Timestamp(7))
+        assert added_up(types, peeked.rows, peeked.errors) == added_up(types, rows, errors)
+    await engine.drop(VIEW)
+    evaluator.close()
+
+
+def changes(
+    case: RandomCase, lower: int, upper: int, *, first: bool
+) -> dict[GlobalId, list[Update]]:
+    inputs: dict[GlobalId, list[Update]] = {}
+    for global_id, (_, updates) in case.collections.items():
+        if first:
+            updates = [u._replace(ts=Timestamp(max(u.ts, lower))) for u in updates]
+        inputs[global_id] = [u for u in updates if lower <= u.ts < upper]
+    return inputs
+
+
+def per_time(types: tuple, updates: Sequence[Update]) -> dict[int, dict[object, int]]:
+    found = {}
+    for ts in sorted({update.ts for update in updates}):
+        then = [update for update in updates if update.ts == ts]
+        rows = [(u.row, u.diff) for u in then if u.error is None]
+        errors = [(u.error, u.diff) for u in then if u.error is not None]
+        found[int(ts)] = added_up(types, rows, errors)
+    return found
