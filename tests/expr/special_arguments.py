@@ -28,8 +28,8 @@ TEMPLATES: list[Datum] = [
     "FMDAY FMDay FMday FMMONTH FMMonth FMmonth FMRM", "Y,YYY YYYY YYY YY Y CC Q MM WW DDD DD D J",
     "FMYYYY FMYYY FMYY FMCC FMQ FMMM FMWW FMDDD FMDD FMD FMJ", "HH HH12 HH24 MI SS SSSS MS US",
     '"HH:MI is" HH:MI "\\"quoted\\""', "HH24--text--MI", "YYYYTH DDth Jth HH24th",
-    "W IW IYYY IDDD ID", "HH12:MI AM pm a.m. P.M. BC a.d.", "yyyy-mm-dd", "FF1 FF3 FF6", "TZ tz TZH:TZM OF",
-    "x\\y",
+    "W IW IYYY IDDD ID", "HH12:MI AM pm a.m. P.M. BC a.d.", "yyyy-mm-dd", "FF1 FF3 FF6",
+    "TZ tz TZH:TZM OF", "x\\y",
 ]  # fmt: skip
 LENGTHS: list[Datum] = [0, 1, -1, 2, 3, -2, 5, 100, 2**31 - 1, -(2**31)]
 SPECIAL: dict[tuple[str, int], list[Datum]] = {

@@ -112,6 +112,22 @@ def test_types_that_postgres_does_not_have() -> None:
     assert format_text(mapping, (("a b", 1), ("b", None))) == '{"a b"=>1,b=>NULL}'
 
 
+def test_endless_digits_are_out_of_range() -> None:
+    digits = "9" * 6000
+    for kind, text in (
+        (Kind.INTERVAL, f"1-{digits}"),
+        (Kind.INTERVAL, f"{digits} days"),
+        (Kind.DATE, f"{digits}-01-01"),
+        (Kind.NUMERIC, f"1e{digits}"),
+        (Kind.NUMERIC, "0x" + "f" * 6000),
+        (Kind.INT8, digits),
+        (Kind.INT8, "0x" + "f" * 6000),
+        (Kind.FLOAT8, digits),
+        (Kind.JSONB, digits),
+    ):
+        assert _read(SqlType(kind), text)[1] in ("22003", "22008", "22015"), kind
+
+
 def test_depth_is_limited() -> None:
     deep = "[" * 5000 + "]" * 5000
     assert _read(SqlType(Kind.JSONB), deep)[1] == "54001"

@@ -20,7 +20,7 @@ from evertide.vocab.datum import (
     Interval,
     reduce_numeric,
 )
-from evertide.vocab.errors import NumericOutOfRange
+from evertide.vocab.errors import NumericOutOfRange, SqlError
 from evertide.vocab.sql_type import (
     BOOL,
     BYTEA,
@@ -120,6 +120,25 @@ def test_a_datum_survives_its_text(typed: tuple[SqlType, Datum]) -> None:
 def test_an_array_survives_its_text(typed: tuple[SqlType, tuple[Datum, ...]]) -> None:
     sql_type, datums = typed
     assert repr(parse_text(sql_type, format_text(sql_type, datums))) == repr(datums)
+
+
+SHARDS = [
+    "1", "9" * 5000, "-", "+", ".", ":", " ", "e", "E400", "0x", "_", "P", "T", "Y", "day", "mon",
+    "hours", "ago", "BC", "infinity", "2024-02-29", "10:11:12", "Z", "UTC", "America/", "{", "}",
+    "[", "]", '"', ",", "\\", "\\x", "null", "true", "=>", "٣", "²", "\u2028", "😀", "ß", "nan",
+]  # fmt: skip
+EVERY_TYPE = [*DATUMS, array_of(INT4), array_of(TEXT), SqlType(Kind.LIST, element=DATE)]
+EVERY_TYPE += [SqlType(Kind.MAP, element=INT4), SqlType(Kind.MZ_TIMESTAMP)]
+
+
+@settings(max_examples=3000, deadline=None)
+@given(st.sampled_from(EVERY_TYPE), st.lists(st.sampled_from(SHARDS), max_size=8).map("".join))
+def test_every_text_is_a_value_or_an_sql_error(sql_type: SqlType, text: str) -> None:
+    try:
+        datum = parse_text(sql_type, text)
+    except SqlError:
+        return
+    format_text(sql_type, datum)
 
 
 @given(json_values)

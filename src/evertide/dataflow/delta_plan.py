@@ -54,7 +54,7 @@ class LinearNode:
 
 @dataclass(frozen=True, slots=True)
 class NegateNode:
-    """Diffs times -1."""
+    """Rows' diffs times -1; errors pass as they are."""
 
     input: int
     types: Types

@@ -187,10 +187,7 @@ def _filter(source: Collection, holds: Callable[[Row], bool]) -> Collection:
 
 
 def _negate(source: Collection) -> Collection:
-    return Collection(
-        [(row, -count) for row, count in source.rows],
-        [(error, -count) for error, count in source.errors],
-    )
+    return Collection([(row, -count) for row, count in source.rows], source.errors)
 
 
 def _union(sources: list[Collection], types: Types) -> Collection:

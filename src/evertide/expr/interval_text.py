@@ -178,7 +178,7 @@ def _read_token(matched: re.Match[str], text: str, total: _Total) -> bool:
 
 
 def _read_years_and_months(years: str, months: str, total: _Total) -> bool:
-    if int(months) > 11:
+    if Decimal(months) > 11:
         raise DatetimeFieldOverflow("interval field value out of range")
     sign = -1 if years.startswith("-") else 1
     total.add(Decimal(years), "year")

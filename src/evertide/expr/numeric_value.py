@@ -77,7 +77,7 @@ def _parse_exact(text: str) -> Decimal:
     matched = _RADIX.fullmatch(text)
     if matched is None:
         raise InvalidTextRepresentation(f'invalid input syntax for type numeric: "{text}"')
-    return _decimal(str(_parse_radix(matched, text, "numeric")))
+    return Decimal(_parse_radix(matched, text, "numeric"))
 
 
 def _decimal(text: str) -> Decimal:

@@ -172,7 +172,11 @@ class TopK:
 
 @dataclass(frozen=True)
 class Negate:
-    """Multiplicities times -1, those of errors too."""
+    """Multiplicities of rows times -1.
+
+    Those of errors stay: were they turned too, a failing row on either side of a difference could
+    hide one on the other, and the result would look right.
+    """
 
     input: "Relation"
 

@@ -50,16 +50,13 @@ class ConstantOperator:
 
 @dataclass(frozen=True, slots=True)
 class NegateOperator:
-    """Diffs times -1, those of errors too."""
+    """Diffs times -1; those of errors stay, so that no error hides another."""
 
     node: NegateNode
 
     def step(self, deltas: Sequence[Delta], _tick: Tick) -> Delta:
         rows, errors = deltas[self.node.input]
-        return Delta(
-            [(row, ts, -diff) for row, ts, diff in rows],
-            [(error, ts, -diff) for error, ts, diff in errors],
-        )
+        return Delta([(row, ts, -diff) for row, ts, diff in rows], errors)
 
 
 @dataclass(frozen=True, slots=True)

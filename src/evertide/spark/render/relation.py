@@ -146,8 +146,9 @@ def render_constant(
 
 
 def render_negate(builder: TextBuilder, source: Rendered) -> Rendered:
-    """Multiplicities turned round, those of errors too."""
-    columns = select_list(source.columns, source.extra, ["-d AS d"])
+    """Multiplicities turned round; those of errors stay."""
+    turned = "CASE WHEN e IS NULL THEN -d ELSE d END AS d" if source.fallible else "-d AS d"
+    columns = select_list(source.columns, source.extra, [turned])
     return builder.add(f"SELECT {columns} FROM {source.name}", source)
 
 
