@@ -1,0 +1,7 @@
+"""Figures beside their baselines: `python -m bench` starts real servers and prints one table.
+
+A figure is the best of three runs' medians, because machines are noisy; a baseline is something
+well known, measured the same way between the same runs. `figure.py` holds that rule, `place.py`
+what is started, `ready.py`, `memory.py`, `statements.py` and `joined.py` the figures, and
+`bare_spark.py` and `recompute.py` are programs that baselines run in processes of their own.
+"""

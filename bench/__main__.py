@@ -1,0 +1,68 @@
+"""`python -m bench [--quick] [--only NAME]`: measures and prints one table."""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from bench import joined, memory, ready, statements
+from bench.figure import Figure
+from bench.host import describe
+from bench.place import Place
+from bench.table import render
+
+# In the order they run: memory needs a server that has done nothing yet.
+MEASURES: Mapping[str, Callable[[Place], Sequence[Figure]]] = {
+    "ready": ready.measure,
+    "memory": memory.measure,
+    "insert": statements.measure_insert,
+    "select": statements.measure_select,
+    "lookup": statements.measure_lookup,
+    "join": joined.measure,
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """A missed target is marked in the table and is no failure."""
+    options = _options(arguments)
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="evertide-bench-", dir=options.dir) as name:
+        directory = Path(name)
+        print(describe(directory), flush=True)
+        figures = _measure_all(directory, options.only or list(MEASURES), quick=options.quick)
+    print(f"\n{render(figures)}\n")
+    for figure in figures:
+        if figure.missed:
+            print(f"MISSED: {figure.name}")
+    for figure in figures:
+        if figure.ratio is not None and figure.name == joined.NAME:
+            print(f"recompute / incremental: {1 / figure.ratio:.0f}x")
+    print(f"took {time.monotonic() - started:.0f} s{', quick' if options.quick else ''}")
+    return 0
+
+
+def _measure_all(directory: Path, names: Sequence[str], *, quick: bool) -> list[Figure]:
+    figures: list[Figure] = []
+    with ExitStack() as stack:
+        place = Place(directory, quick, stack)
+        for name, measure in MEASURES.items():
+            if name in names:
+                print(f"measuring {name} ...", file=sys.stderr, flush=True)
+                figures.extend(measure(place))
+    return figures
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the sizes: a smoke test")
+    parser.add_argument("--only", action="append", choices=list(MEASURES), metavar="NAME",
+                        help=f"only this; may be repeated: {', '.join(MEASURES)}")  # fmt: skip
+    parser.add_argument("--dir", help="where data is written; its file system is what is measured")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
