@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Callable
-from decimal import Decimal
 from functools import lru_cache
 from typing import TypeVar, cast
 
@@ -40,8 +39,6 @@ def formatter(sql_type: SqlType) -> Formatter:
         assert sql_type.element is not None, "a map has a value type"
         format_value = formatter(sql_type.element)
         return lambda datum: map_text(datum, format_value)
-    if sql_type.kind is Kind.NUMERIC and sql_type.scale:
-        return _scaled_formatter(sql_type.scale)
     found = _FORMATTERS.get(sql_type.kind)
     if found is None:
         raise FeatureNotSupported(f"output of a value of type {sql_type} is not supported")
@@ -55,16 +52,6 @@ def _nested_formatter(sql_type: SqlType) -> Formatter:
         element = element.element  # nested lists are nested braces
     format_element = formatter(element)
     return lambda datum: array_text(datum, format_element)
-
-
-def _scaled_formatter(scale: int) -> Formatter:
-    """numeric(p,s) shows all of its s digits, although a datum keeps no zeros at the end."""
-
-    def format_scaled(datum: Datum) -> str:
-        assert isinstance(datum, Decimal), "a numeric is a Decimal"
-        return format(datum, f".{scale}f") if datum.is_finite() else numeric_text(datum)
-
-    return format_scaled
 
 
 def _typed(write: Callable[[_T], str]) -> Formatter:

@@ -64,7 +64,8 @@ def choose_merge(batches: Sequence[Batch]) -> tuple[Batch, ...]:
     if len(longest) >= _INLINE_BATCHES:
         return longest
     if _inline_bytes(batches) > _INLINE_BYTES:
-        fullest = max(small, key=_inline_bytes, default=())
+        # By where they lie, not by weight: a large batch in the state presses as hard as small ones.
+        fullest = max(_inline_runs(batches), key=_inline_bytes, default=())
         if len(fullest) > 1 or _inline_bytes(fullest) > MERGED_INLINE_BYTES:
             return fullest
     for below, limit in pairwise(_LEVEL_BYTES):
@@ -72,6 +73,12 @@ def choose_merge(batches: Sequence[Batch]) -> tuple[Batch, ...]:
             if sum(_weight(batch) > below for batch in run) >= _FANOUT:
                 return run
     return ()
+
+
+def _inline_runs(batches: Sequence[Batch]) -> list[tuple[Batch, ...]]:
+    """Neighbours that lie in the state, at least in part."""
+    grouped = groupby(batches, key=lambda batch: batch.inline_bytes > 0)
+    return [tuple(run) for inline, run in grouped if inline]
 
 
 async def compact_shard(

@@ -26,8 +26,10 @@ from evertide.spark.worker import Worker
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
 
-# Above this many input records Spark SQL builds a dataflow's state; below, one tick does.
-HYDRATE_RECORDS = 50_000
+# Above this many input records Spark SQL builds a dataflow's state; below, one tick does, which
+# is faster by far (docs/adr/2026-11-15-small-hydrations-tick-from-empty.md) but holds the inputs
+# in the replica's memory on the way.
+HYDRATE_RECORDS = 500_000
 
 log = structlog.get_logger()
 

@@ -7,16 +7,13 @@ of threads may run jobs at once. Calls block: give them a thread.
 import itertools
 import shutil
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from evertide.expr.relation import Types
@@ -26,19 +23,8 @@ from evertide.spark.render.text import TextBuilder
 from evertide.spark.session import tiny_job_session
 from evertide.spark.tables import updates_to_table, write_parquet
 from evertide.spark.udf import FunctionRegistry
+from evertide.spark.watch import JobWatch
 from evertide.vocab.update import Update
-
-# A task that failed this often fails for a reason that trying again does not remove.
-MAX_FAILED_TASKS = 3
-WATCH_SECONDS = 0.5
-
-
-class JobFailed(Exception):
-    """Spark could not run a job; the reason is in its log."""
-
-
-class JobCancelled(Exception):
-    """Whoever asked for the job no longer wants its result."""
 
 
 class SparkJobs:
@@ -47,6 +33,7 @@ class SparkJobs:
     def __init__(self, session: SparkSession, directory: Path) -> None:
         self.session = session
         self.functions = FunctionRegistry(session)
+        self.watch = JobWatch(session.sparkContext)
         self._directory = directory
         self._numbers = itertools.count()
         # What an earlier process of this replica left when it was killed.
@@ -102,7 +89,7 @@ class Job:
             self._offer_files(schema, [self.write(table)], name)
         self._jobs.functions.register(self.builder.functions.values())
         text = self.builder.text(select)
-        with _watched(self._jobs.session, self.builder.prefix, cancelled):
+        with self._jobs.watch.job(self.builder.prefix, cancelled or threading.Event()):
             frame = self._jobs.session.sql(text, args=self.builder.parameters or None)
             return frame.toArrow()
 
@@ -114,62 +101,12 @@ class Job:
 
     def _offer_files(self, schema: str, paths: Sequence[Path], name: str | None = None) -> str:
         view = name or f"{self.builder.prefix}i{len(self._views)}"
-        frame = self._jobs.session.read.schema(schema).parquet(*map(str, paths))
+        # Names are names: a directory may have brackets or stars in it.
+        reader = self._jobs.session.read.option("__globPaths__", "false").schema(schema)
+        frame = reader.parquet(*map(str, paths))
         frame.createOrReplaceTempView(view)
         self._views.append(view)
         return view
-
-
-@contextmanager
-def _watched(
-    session: SparkSession, group: str, cancelled: threading.Event | None
-) -> Iterator[None]:
-    """Cancel the jobs started here if their tasks keep failing or nobody wants them any more.
-
-    The session allows a task a thousand failures for the sake of the resident one, which may be
-    killed that often. A query whose task fails for a reason would fail a thousand times.
-    """
-    session.sparkContext.setJobGroup(group, "query", interruptOnCancel=True)
-    watch = _Watch(session, group, cancelled or threading.Event())
-    watch.start()
-    try:
-        yield
-    except PySparkException as error:
-        if watch.cancelled.is_set():
-            raise JobCancelled from None
-        raise JobFailed(f"{group}: {error}") from error
-    except Py4JError as error:
-        if watch.cancelled.is_set():
-            raise JobCancelled from None
-        raise JobFailed(f"{group}: {type(error).__name__}") from error
-    finally:
-        watch.done.set()
-
-
-class _Watch(threading.Thread):
-    """Looks at one job group now and then, until it is done."""
-
-    def __init__(self, session: SparkSession, group: str, cancelled: threading.Event) -> None:
-        super().__init__(name=f"watch-{group}", daemon=True)
-        self._context = session.sparkContext
-        self._group = group
-        self.cancelled = cancelled
-        self.done = threading.Event()
-
-    def run(self) -> None:
-        while not self.done.wait(WATCH_SECONDS):
-            if self.cancelled.is_set() or self._failed_tasks() > MAX_FAILED_TASKS:
-                self._context.cancelJobGroup(self._group)
-
-    def _failed_tasks(self) -> int:
-        tracker = self._context.statusTracker()
-        failed = 0
-        for job_id in tracker.getJobIdsForGroup(self._group):
-            job = tracker.getJobInfo(job_id)
-            for stage_id in [] if job is None else job.stageIds:
-                stage = tracker.getStageInfo(stage_id)
-                failed += 0 if stage is None else stage.numFailedTasks
-        return failed
 
 
 def _has_errors(path: Path) -> bool:

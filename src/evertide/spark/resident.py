@@ -22,7 +22,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from evertide.dataflow.channel import Channel
+from evertide.dataflow.channel import Channel, FrameTooLarge
 from evertide.dataflow.delta_plan import DeltaPlan
 from evertide.dataflow.plan_codec import encode_plan
 from evertide.expr.relation import Types
@@ -196,6 +196,10 @@ class ResidentEngine:
             await self._channel.send(request)
         except ConnectionError:
             raise EngineLost(self) from None
+        except FrameTooLarge:
+            # It was not sent, so no reply will come.
+            self._waiting.remove(future)
+            raise
         reply = await future
         match reply:
             case FailedReply():

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyspark
@@ -72,10 +72,11 @@ class SessionSettings:
 
 def start_session(settings: SessionSettings) -> SparkSession:
     """The one session of this process, ready to run jobs."""
+    settings = replace(settings, directory=settings.directory.resolve())
     _prepare_directory(settings.directory)
     _prepare_environment(settings)
     builder = SparkSession.builder.appName("evertide")
-    for name, value in session_conf(settings, _socket_directory(settings.directory)).items():
+    for name, value in session_conf(settings, _local_directory(settings.directory)).items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
@@ -131,23 +132,26 @@ def tiny_job_session(session: SparkSession) -> SparkSession:
     return tiny
 
 
-def session_conf(settings: SessionSettings, sockets: str) -> dict[str, str]:
+def session_conf(settings: SessionSettings, local: str) -> dict[str, str]:
     """Every setting that differs from Spark's own, with nothing secret among them.
 
     Spark's launcher passes them as arguments of a process, where every user can read them.
     """
     return {
-        **_process_conf(settings, sockets),
-        **_privacy_conf(settings.directory),
+        **_process_conf(settings, local),
+        **_privacy_conf(settings.directory, local),
         **_small_job_conf(),
         **_meaning_conf(),
     }
 
 
-def _process_conf(settings: SessionSettings, sockets: str) -> dict[str, str]:
+def _process_conf(settings: SessionSettings, local: str) -> dict[str, str]:
     slots = settings.workers + RESIDENT_SLOTS
-    logging = f"-Dlog4j2.configurationFile={settings.directory / 'log4j2.properties'}"
-    jvm_options = (*SMALL_JVM, logging, *(() if settings.full_compiler else FIRST_COMPILER_ONLY))
+    own = (
+        f"-Dlog4j2.configurationFile={(settings.directory / 'log4j2.properties').as_uri()}",
+        _quoted(f"-Djava.io.tmpdir={settings.directory / 'tmp'}"),
+    )
+    jvm_options = (*SMALL_JVM, *own, *(() if settings.full_compiler else FIRST_COMPILER_ONLY))
     return {
         "spark.master": settings.master or f"local[{slots},{MAX_TASK_FAILURES}]",
         "spark.task.maxFailures": str(MAX_TASK_FAILURES),
@@ -158,14 +162,20 @@ def _process_conf(settings: SessionSettings, sockets: str) -> dict[str, str]:
         "spark.scheduler.mode": "FAIR",
         # Measured: a job with a Python worker takes half as long over a Unix socket.
         "spark.python.unix.domain.socket.enabled": "true",
-        "spark.python.unix.domain.socket.dir": sockets,
+        "spark.python.unix.domain.socket.dir": local,
         # Starting a Python worker costs a second, keeping it 80 MB; Spark ends idle ones after a
         # minute.
         "spark.python.factory.idleWorkerMaxPoolSize": str(settings.workers),
     }
 
 
-def _privacy_conf(directory: Path) -> dict[str, str]:
+def _quoted(option: str) -> str:
+    """One option for Spark's launcher, which splits at spaces: a directory may have some."""
+    escaped = option.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _privacy_conf(directory: Path, local: str) -> dict[str, str]:
     return {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
@@ -175,7 +185,7 @@ def _privacy_conf(directory: Path) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.eventLog.enabled": "false",
         "spark.logConf": "false",
-        "spark.local.dir": str(directory / "local"),
+        "spark.local.dir": local,
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
     }
@@ -217,22 +227,23 @@ def _meaning_conf() -> dict[str, str]:
 
 
 def _prepare_directory(directory: Path) -> None:
-    for part in ("local", "warehouse", "conf"):
+    for part in ("local", "warehouse", "conf", "tmp"):
         (directory / part).mkdir(mode=0o700, parents=True, exist_ok=True)
     os.chmod(directory, 0o700)
     (directory / "log4j2.properties").write_text(LOGGING, encoding="utf-8")
 
 
-def _socket_directory(directory: Path) -> str:
-    """A name for the directory of Unix sockets that leaves room for theirs.
+def _local_directory(directory: Path) -> str:
+    """A name for Spark's own files that Spark can use whatever the directory is called.
 
-    The system allows a socket's address about a hundred characters. A directory that lies too deep
-    is named through a handle on it, which lasts as long as this process and is never closed.
+    It takes a list of directories, split at commas; and it puts Unix sockets there, whose addresses
+    may have about a hundred characters. A name that is too long or has commas is replaced by one
+    through a handle, which lasts as long as this process and is never closed.
     """
-    sockets = str(directory / "local")
-    if len(sockets) + LONGEST_SOCKET_NAME <= LONGEST_SOCKET_ADDRESS:
-        return sockets
-    return f"/proc/{os.getpid()}/fd/{os.open(sockets, os.O_PATH | os.O_DIRECTORY)}"
+    local = str(directory / "local")
+    if "," not in local and len(local) + LONGEST_SOCKET_NAME <= LONGEST_SOCKET_ADDRESS:
+        return local
+    return f"/proc/{os.getpid()}/fd/{os.open(local, os.O_PATH | os.O_DIRECTORY)}"
 
 
 def _prepare_environment(settings: SessionSettings) -> None:

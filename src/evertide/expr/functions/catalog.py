@@ -1,7 +1,7 @@
 """Functions of pg_catalog that psql, drivers and tools call.
 
 Those that would have to look into the catalog answer here with what is true of every object: it is
-visible, it has no comment, it takes no space of its own. The catalog's own views know better.
+visible, it has no comment, its size is not known. The catalog's own views know better.
 """
 
 from typing import Final
@@ -29,17 +29,26 @@ def format_type(oid: int | None, modifier: int | None) -> str | None:
     found = TYPES_BY_OID.get(oid)
     if found is None:
         return "???"
-    return str(found if modifier is None or modifier < 4 else _modified(found, modifier - 4))
+    return str(found) if modifier is None or modifier < 0 else _modified(found, modifier)
 
 
-def _modified(sql_type: SqlType, modifier: int) -> SqlType:
+def _modified(sql_type: SqlType, modifier: int) -> str:
+    """Numbers and lengths are packed with an offset of 4; digits of seconds are not."""
+    name = str(sql_type)
     match sql_type.kind:
+        case Kind.NUMERIC | Kind.VARCHAR | Kind.BPCHAR if modifier < 4:
+            return name
         case Kind.NUMERIC:
-            return SqlType(Kind.NUMERIC, precision=modifier >> 16, scale=modifier & 0xFFFF)
+            packed = modifier - 4
+            # The scale has eleven bits and a sign.
+            return f"numeric({packed >> 16},{((packed & 0x7FF) ^ 0x400) - 0x400})"
         case Kind.VARCHAR | Kind.BPCHAR:
-            return SqlType(sql_type.kind, length=modifier)
+            return f"{name}({modifier - 4})"
+        case Kind.TIME | Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+            first, rest = name.split(" ", 1)
+            return f"{first}({modifier}) {rest}"
         case _:
-            return sql_type
+            return f"{name}({modifier})"
 
 
 def _user_name(oid: int) -> str:
@@ -86,6 +95,8 @@ def _constant(value: bool | int | str | None) -> Body:
 
 
 _TRUE, _FALSE, _NULL, _ZERO = _constant(True), _constant(False), _constant(None), _constant(0)
+# What is not counted, as the peer says it.
+_UNKNOWN = _constant(-1)
 _VISIBLE: Final = (
     "pg_table_is_visible", "pg_type_is_visible", "pg_function_is_visible",
     "pg_operator_is_visible", "pg_collation_is_visible", "pg_conversion_is_visible",
@@ -140,7 +151,8 @@ ROWS: Final = (
     total("pg_size_pretty", (INT8,), TEXT, size_text),
     *(total(name, (OID,), BOOL, _TRUE) for name in _VISIBLE),
     *(row for name in _DEFINITIONS for row in _definition_rows(name)),
-    *(total(name, (REGCLASS,), INT8, _ZERO) for name in _SIZES),
+    *(total(name, (REGCLASS,), INT8, _UNKNOWN) for name in _SIZES),
+    total("pg_relation_size", (REGCLASS, TEXT), INT8, _UNKNOWN),
     *(total("pg_database_size", (t,), INT8, _ZERO) for t in (NAME, OID)),
     *(row for what in _PRIVILEGES for row in _privilege_rows(what)),
     *_column_privilege_rows(),
@@ -158,5 +170,5 @@ ROWS: Final = (
     total("pg_my_temp_schema", (), OID, _ZERO),
     total("pg_is_other_temp_schema", (OID,), BOOL, _FALSE),
     total("pg_relation_is_publishable", (REGCLASS,), BOOL, _FALSE),
-    total("pg_stat_get_numscans", (OID,), INT8, _ZERO),
+    total("pg_stat_get_numscans", (OID,), INT8, _UNKNOWN),
 )

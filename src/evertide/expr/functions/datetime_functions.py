@@ -58,7 +58,7 @@ def truncate_timestamp(unit: str, micros: int, sql_type: SqlType = TIMESTAMP) ->
 def _refusal(unit: str, sql_type: SqlType) -> InvalidParameterValue | FeatureNotSupported:
     """Units of time that a type has no use for are not supported; other words are not known."""
     if field_name(unit) in _TRUNCATED or field_name(unit) in ZONE_FIELDS:
-        return FeatureNotSupported(f"unit '{unit}' not supported for type {sql_type}")
+        return FeatureNotSupported(f"unit '{unit}' not recognized for type {sql_type}")
     return InvalidParameterValue(f"unit '{unit}' not recognized")
 
 
@@ -212,6 +212,8 @@ def _make_time(hour: int, minute: int, seconds: float) -> int:
 
 
 def _make_timestamp(year: int, month: int, day: int, hour: int, minute: int, seconds: float) -> int:
+    if not -4714 <= year <= 294_276:
+        raise DatetimeFieldOverflow("timestamp out of range")
     days = _make_date(year, month, day)
     return checked_timestamp(days * MICROS_PER_DAY + _make_time(hour, minute, seconds))
 

@@ -26,6 +26,10 @@ _ENCODINGS: Final = frozenset({
 })  # fmt: skip
 
 
+# What the web calls Big5 has the characters of Hong Kong too.
+_LARGEST: Final = {"big5": "big5hkscs"}
+
+
 def _encoding(name: str) -> str:
     try:
         found = codecs.lookup(name.strip().lower().replace("win", "cp").replace(" ", "")).name
@@ -33,7 +37,7 @@ def _encoding(name: str) -> str:
         found = ""
     if found not in _ENCODINGS:
         raise InvalidParameterValue(f"invalid encoding name '{name}'")
-    return found
+    return _LARGEST.get(found, found)
 
 
 def _decoded(value: bytes, name: str) -> str:

@@ -43,6 +43,11 @@ def _no_opposite(sql_type: SqlType) -> NumericOutOfRange:
     return NumericOutOfRange(f'"{RANGES[sql_type][0]}" {sql_type} out of range')
 
 
+def _no_quotient(sql_type: SqlType) -> NumericOutOfRange:
+    """Only the least value has none, when it is divided by -1."""
+    return NumericOutOfRange(f'"{RANGES[sql_type][0]} / -1" {sql_type} out of range')
+
+
 def checked(
     sql_type: SqlType, compute: Callable[..., int], error: NumericOutOfRange | None = None
 ) -> Body:
@@ -110,7 +115,7 @@ def _modulo_rows(sql_type: SqlType) -> list[ScalarFunction]:
             f"THEN cast({{0}} % {{1}} as {spark_type}) END"  # fmt: skip
     error = DivisionByZero("division by zero")
     return [
-        partial("/", both, sql_type, checked(sql_type, truncated_quotient)),
+        partial("/", both, sql_type, checked(sql_type, truncated_quotient, _no_quotient(sql_type))),
         null_if_failed("%", both, sql_type, remainder, spark, error),
         null_if_failed("mod", both, sql_type, remainder, spark, error),
     ]

@@ -21,6 +21,9 @@ def _member(value: Json, key: str) -> object:
 
 
 def _element(value: Json, index: int) -> object:
+    """PostgreSQL takes a scalar for an array of one element."""
+    if not isinstance(value, list | dict):
+        value = [value]
     if not isinstance(value, list) or not -len(value) <= index < len(value):
         return _MISSING
     return value[index]
@@ -65,7 +68,7 @@ def _follow(value: Json, path: tuple[str | None, ...]) -> object:
         if step is None:
             return _MISSING
         current = _json(found)
-        if isinstance(current, list):
+        if isinstance(current, list):  # not a scalar, however: a path does not enter one
             position = _position(step)
             found = _MISSING if position is None else _element(current, position)
         else:

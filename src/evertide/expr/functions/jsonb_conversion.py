@@ -29,8 +29,6 @@ from evertide.vocab.sql_type import (
     FLOAT8,
     JSONB,
     NUMERIC,
-    TIMESTAMP,
-    TIMESTAMPTZ,
     SqlType,
 )
 
@@ -50,17 +48,6 @@ def _float(write: Callable[[float], str]) -> Body:
     return body
 
 
-def _timestamp(sql_type: SqlType) -> Callable[[Datum], str]:
-    """ISO 8601 with its T and, for instants, all of the offset."""
-    write = formatter(sql_type)
-
-    def body(datum: Datum) -> str:
-        text = write(datum).replace(" ", "T", 1).replace("+00", "+00:00")
-        return dump_json(text)
-
-    return body
-
-
 def to_jsonb(sql_type: SqlType) -> Body:
     """The body of to_jsonb for a type."""
     if sql_type == JSONB or sql_type in INTEGERS:
@@ -71,8 +58,6 @@ def to_jsonb(sql_type: SqlType) -> Body:
         return _number
     if sql_type in FLOATS:
         return _float(float4_text if sql_type == FLOAT4 else float8_text)
-    if sql_type in (TIMESTAMP, TIMESTAMPTZ):
-        return _timestamp(sql_type)
     if sql_type.element is not None:
         return _sequence(to_jsonb(sql_type.element))
     write = formatter(sql_type)

@@ -6,6 +6,7 @@ from typing import Final, TypeAlias
 
 from evertide.expr.data_errors import InvalidEscapeSequence
 from evertide.expr.functions.build import Body, partial
+from evertide.expr.functions.type_groups import BPCHAR
 from evertide.vocab.sql_type import BOOL, TEXT
 
 # A pattern between percent signs: of fixed length, so that its leftmost place is always the best.
@@ -107,5 +108,7 @@ _BODIES: Final[dict[str, Body]] = {
 
 ROWS: Final = (
     *(partial(name, (TEXT, TEXT), BOOL, body) for name, body in _BODIES.items()),
+    # Patterns see the padding of a char(n), unlike comparisons.
+    *(partial(name, (BPCHAR, TEXT), BOOL, body) for name, body in _BODIES.items()),
     partial("like_escape", (TEXT, TEXT), TEXT, like_escape),
 )

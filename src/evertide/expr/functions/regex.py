@@ -5,7 +5,7 @@ from typing import Final
 
 from evertide.expr.functions.build import Body, partial
 from evertide.expr.functions.text import MAX_CHARACTERS
-from evertide.expr.functions.type_groups import TEXT_ARRAY
+from evertide.expr.functions.type_groups import BPCHAR, TEXT_ARRAY
 from evertide.expr.regex.captures import Found, find, is_found
 from evertide.expr.regex.program import Program, compile_pattern
 from evertide.expr.regex.syntax import Options
@@ -146,6 +146,7 @@ _THREE: Final = (TEXT, TEXT, TEXT)
 
 ROWS: Final = (
     *(partial(name, _TWO, BOOL, body) for name, body in _OPERATORS.items()),
+    *(partial(name, (BPCHAR, TEXT), BOOL, body) for name, body in _OPERATORS.items()),
     partial("regexp_like", _TWO, BOOL, _is_like),
     partial("regexp_like", _THREE, BOOL, _is_like),
     partial("regexp_count", _TWO, INT4, _count),

@@ -402,7 +402,8 @@ def common_type(types: Sequence[SqlType], what: str = "UNION") -> SqlType:
     if not known:
         return TEXT
     if all(t == known[0] for t in known):
-        return known[0]
+        # A literal has no modifier of its own, so it must not be cut to that of the others.
+        return known[0] if len(known) == len(types) else unmodified(known[0])
     chosen = unmodified(known[0])
     for candidate in map(unmodified, known[1:]):
         if candidate == chosen:

@@ -8,6 +8,7 @@ from evertide.expr.data_errors import SubstringError
 from evertide.expr.functions.build import partial, total
 from evertide.expr.functions.reserved_words import RESERVED_WORDS
 from evertide.expr.functions.row import ScalarFunction
+from evertide.expr.functions.type_groups import BPCHAR
 from evertide.vocab.errors import InvalidParameterValue, NumericOutOfRange, ProgramLimitExceeded
 from evertide.vocab.sql_type import BOOL, INT4, INT8, TEXT
 
@@ -40,6 +41,8 @@ def _left(text: str, count: int) -> str:
 
 
 def _right(text: str, count: int) -> str:
+    if count == -(2**31):
+        return text  # PostgreSQL negates it and gets it back
     if count < 0:
         return text[-count:]
     return text[max(len(text) - count, 0) :]
@@ -189,6 +192,10 @@ def _lengths() -> list[ScalarFunction]:
     return [
         *(total(name, (TEXT,), INT4, len, _LENGTH) for name in names),
         total("octet_length", (TEXT,), INT4, lambda text: len(text.encode()), "octet_length({0})"),
+        # The padding of a char(n) has bytes, although it has no length.
+        total(
+            "octet_length", (BPCHAR,), INT4, lambda text: len(text.encode()), "octet_length({0})"
+        ),
         total("bit_length", (TEXT,), INT4, lambda text: 8 * len(text.encode())),
     ]
 

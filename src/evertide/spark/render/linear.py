@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from evertide.dataflow.delta_plan import LinearNode
-from evertide.expr.relation import Types
 from evertide.expr.scalar import Scalar
 from evertide.expr.scalar_walk import columns_of, is_fallible
 from evertide.persist.encoding import spark_type_name
@@ -106,8 +105,3 @@ def _levels(scalars: Sequence[Scalar], arity: int) -> list[list[int]]:
         below = [depths[i - arity] for i in columns_of(scalar) if i >= arity]
         depths.append(max(below, default=-1) + 1)
     return [[i for i, d in enumerate(depths) if d == level] for level in sorted(set(depths))]
-
-
-def null_row(types: Types) -> list[str]:
-    """Typed NULLs named c0..cN-1."""
-    return [f"{_null(sql_type)} AS c{i}" for i, sql_type in enumerate(types)]
