@@ -54,7 +54,8 @@ _COMPACT_TIME = re.compile(
     re.ASCII,
 )
 _ZONE = re.compile(r"\s*([+-]\d[\d:]*|[A-Za-z][\w/+-]*)", re.ASCII)
-_ERA = re.compile(r"\s*(bc|ad)\s*$", re.IGNORECASE)
+# Baghdad does not end in an era.
+_ERA = re.compile(r"\s*(?<![a-z])(bc|ad)\s*$", re.ASCII | re.IGNORECASE)
 _GAP = re.compile(r"\s*[T\s]\s*", re.IGNORECASE)
 
 

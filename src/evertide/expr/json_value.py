@@ -39,12 +39,38 @@ def load_json(text: str) -> Json:
         raise _too_deep() from None
     except ValueError as problem:
         raise InvalidTextRepresentation(
-            f'invalid input syntax for type jsonb: {problem}: "{text}"'
+            f'invalid input syntax for type jsonb: {_explanation(problem, text)}: "{text}"'
         ) from None
     _check(value, MAX_DEPTH)
     if "\\u" in text:
         _check_characters(value)
     return value
+
+
+# Python's words for what is wrong, in the peer's: inside the text, and where it ends too early.
+_EXPLANATIONS = {
+    "Expecting value": ("expected value", "a value"),
+    "Expecting property name": ("key must be a string", "an object"),
+    "Illegal trailing comma": ("trailing comma", "an object"),
+    "Expecting ',' delimiter": ("expected `,`", "a list"),
+    "Expecting ':' delimiter": ("expected `:`", "an object"),
+    "Unterminated string": ("EOF while parsing a string", "a string"),
+    "Invalid control character": ("control character found while parsing a string", "a string"),
+    "Invalid \\": ("invalid escape", "a string"),
+    "Extra data": ("trailing characters", "a value"),
+}
+
+
+def _explanation(problem: ValueError, text: str) -> str:
+    if not isinstance(problem, json.JSONDecodeError):
+        return str(problem)
+    inside, unfinished = next(
+        (words for start, words in _EXPLANATIONS.items() if problem.msg.startswith(start)),
+        (problem.msg, "a value"),
+    )
+    if problem.pos < len(text.rstrip()) and not inside.startswith("EOF"):
+        return f"{inside} at line {problem.lineno} column {problem.colno}"
+    return f"EOF while parsing {unfinished} at line {problem.lineno} column {problem.colno - 1}"
 
 
 def _too_deep() -> StatementTooComplex:

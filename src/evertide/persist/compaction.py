@@ -64,7 +64,7 @@ def choose_merge(batches: Sequence[Batch]) -> tuple[Batch, ...]:
     if len(longest) >= _INLINE_BATCHES:
         return longest
     if _inline_bytes(batches) > _INLINE_BYTES:
-        # By where they lie, not by weight: a large batch in the state presses as hard as small ones.
+        # By where they lie, not by weight: a large batch in the state presses on it too.
         fullest = max(_inline_runs(batches), key=_inline_bytes, default=())
         if len(fullest) > 1 or _inline_bytes(fullest) > MERGED_INLINE_BYTES:
             return fullest

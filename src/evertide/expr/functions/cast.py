@@ -118,6 +118,7 @@ _IMPLICIT: Final = (
     | _pairs((TIME,), (INTERVAL,))
     | _pairs((*INTEGERS, NUMERIC, DATE, TIMESTAMP, TIMESTAMPTZ), (MZ_TIMESTAMP,))
 )
+_TEXTS: Final = (TEXT, VARCHAR, BPCHAR)
 _ASSIGNMENT: Final = (
     _pairs(_NUMBERS, _NUMBERS)
     | _pairs((OID, *REGISTERED), (INT4, INT8))
@@ -128,7 +129,7 @@ _ASSIGNMENT: Final = (
     | _pairs((INTERVAL,), (TIME,))
     | _pairs((MZ_TIMESTAMP,), (TIMESTAMP, TIMESTAMPTZ))
     # Every value may be stored as text without being asked for; none is read from it so.
-    | _pairs((t for t in (*SCALARS, *ARRAYS, *LISTS) if t not in STRINGS), (TEXT, VARCHAR, BPCHAR))
+    | _pairs((t for t in (*SCALARS, *ARRAYS, *LISTS) if t not in STRINGS), (*_TEXTS, NAME))
 )
 
 

@@ -38,6 +38,8 @@ def _modified(sql_type: SqlType, modifier: int) -> str:
     match sql_type.kind:
         case Kind.NUMERIC | Kind.VARCHAR | Kind.BPCHAR if modifier < 4:
             return name
+        case Kind.BOOL | Kind.INT2 | Kind.INT4 | Kind.INT8 | Kind.FLOAT4 | Kind.FLOAT8:
+            return name
         case Kind.NUMERIC:
             packed = modifier - 4
             # The scale has eleven bits and a sign.

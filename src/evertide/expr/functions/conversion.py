@@ -29,7 +29,7 @@ from evertide.expr.functions.type_groups import (
     VARCHAR,
     out_of_range,
 )
-from evertide.expr.numeric_value import settle
+from evertide.expr.numeric_value import numeric_text, settle
 from evertide.expr.type_modifier import fit_char, fit_name
 from evertide.vocab.datum import (
     DATE_INFINITY,
@@ -135,7 +135,7 @@ def numeric_to_integer(target: SqlType) -> Callable[[Decimal], int]:
         rounded = int(value.to_integral_value(rounding=ROUND_HALF_UP))
         if least <= rounded <= greatest:
             return rounded
-        raise out_of_range(target)
+        raise NumericOutOfRange(f'"{numeric_text(value)}" {target} out of range')
 
     return body
 
@@ -149,14 +149,24 @@ def _float_to_numeric(digits: int) -> Body:
 
     def body(value: float) -> Decimal:
         if math.isfinite(value):
-            return settle(Decimal(f"{value:.{digits}g}"))
+            return _settled(Decimal(f"{value:.{digits}g}"))
         return Decimal("NaN") if math.isnan(value) else Decimal(f"{value:+}".upper()[:4])
 
     return body
 
 
+def _settled(value: Decimal) -> Decimal:
+    try:
+        return settle(value)
+    except NumericOutOfRange:
+        raise NumericOutOfRange("numeric field overflow") from None
+
+
 def _numeric_to_float4(value: Decimal) -> float:
-    return to_float4(float(value))
+    try:
+        return to_float4(float(value))
+    except NumericOutOfRange:
+        raise out_of_range(FLOAT4) from None
 
 
 def _number_rows() -> list[ScalarFunction]:
@@ -185,7 +195,7 @@ def _number_rows() -> list[ScalarFunction]:
         total("float8", (FLOAT4,), FLOAT8, identity, "cast({0} as double)"),
         partial("float4", (FLOAT8,), FLOAT4, to_float4),
         total("float8", (NUMERIC,), FLOAT8, float),
-        total("float4", (NUMERIC,), FLOAT4, _numeric_to_float4),
+        partial("float4", (NUMERIC,), FLOAT4, _numeric_to_float4),
     ]
 
 

@@ -114,7 +114,7 @@ def _cut(value: int, size: int) -> int:
     return int_quotient(value, size) * size
 
 
-def date_bin(stride: Interval, micros: int, origin: int) -> int:
+def date_bin(stride: Interval, micros: int, origin: int = 0) -> int:
     """The start of the bin that a timestamp lies in, bins being laid out from an origin."""
     if is_infinite(micros):
         return micros
@@ -245,6 +245,7 @@ ROWS: Final = (
     *(partial("date_trunc", (TEXT, t), t, body) for t, body in _TRUNCATIONS.items()),
     partial("date_trunc", (TEXT, TIMESTAMPTZ, TEXT), TIMESTAMPTZ, _truncate_in_zone),
     *(partial("date_bin", (INTERVAL, t, t), t, date_bin) for t in _TIMESTAMPS),
+    *(partial("date_bin", (INTERVAL, t), t, date_bin) for t in _TIMESTAMPS),
     partial("timezone", (TEXT, TIMESTAMP), TIMESTAMPTZ, _local_to_instant),
     partial("timezone", (TEXT, TIMESTAMPTZ), TIMESTAMP, _instant_to_local),
     partial("timezone", (INTERVAL, TIMESTAMP), TIMESTAMPTZ, _local_to_instant_by_offset),

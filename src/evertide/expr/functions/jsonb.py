@@ -68,7 +68,7 @@ def _follow(value: Json, path: tuple[str | None, ...]) -> object:
         if step is None:
             return _MISSING
         current = _json(found)
-        if isinstance(current, list):  # not a scalar, however: a path does not enter one
+        if isinstance(current, list):
             position = _position(step)
             found = _MISSING if position is None else _element(current, position)
         else:

@@ -168,11 +168,11 @@ def _finite_power(base: Decimal, exponent: Decimal) -> Decimal:
     size = _ROUNDED.multiply(exponent, _ROUNDED.log10(abs(base)))
     if size > NUMERIC_DIGITS + 1:
         raise NumericOutOfRange("value out of range: overflow")
-    if size < -MAX_SCALE:
-        return Decimal(0)
+    if size < -MAX_SCALE - 1:
+        raise NumericOutOfRange("value out of range: underflow")
     result = _ROUNDED.power(abs(base), exponent)
     odd = base < 0 and EXACT.remainder(exponent, Decimal(2)) != 0
-    return Decimal(0) if _vanishes(result) else settle(-result if odd else result)
+    return settle(-result if odd else result)
 
 
 def _infinite_power(base: Decimal, exponent: Decimal) -> Decimal:
@@ -200,7 +200,7 @@ _BINARY: Final[dict[str, Callable[[Decimal, Decimal], Decimal]]] = {
 _FAILING: Final[dict[str, Body]] = {
     "round": _round, "ceil": _to_integral(ROUND_CEILING), "ceiling": _to_integral(ROUND_CEILING),
     "floor": _to_integral(ROUND_FLOOR), "sqrt": _square_root, "exp": _exponential,
-    "ln": _logarithm("ln", _ROUNDED.ln), "log": _logarithm("log", _ROUNDED.log10),
+    "ln": _logarithm("ln", _ROUNDED.ln), "log": _logarithm("log10", _ROUNDED.log10),
     "log10": _logarithm("log10", _ROUNDED.log10),
 }  # fmt: skip
 

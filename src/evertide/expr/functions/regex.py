@@ -43,7 +43,7 @@ def _options(flags: str, *, with_global: bool = False) -> Options:
             case "g" if with_global:
                 pass
             case _:
-                raise InvalidParameterValue(f'invalid regular expression option: "{flag}"')
+                raise InvalidParameterValue(f"invalid regular expression flag: {flag}")
     return Options(ignore_case, by_line)
 
 

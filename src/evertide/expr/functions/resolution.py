@@ -17,7 +17,7 @@ from evertide.expr.functions.category import (
 )
 from evertide.expr.functions.row import AggregateFunction, ScalarFunction
 from evertide.expr.functions.table import by_signature, find_aggregate, find_scalar
-from evertide.expr.functions.type_groups import CHAR, INTEGERS, UNSIGNED, unmodified
+from evertide.expr.functions.type_groups import BPCHAR, CHAR, INTEGERS, UNSIGNED, unmodified
 from evertide.vocab.errors import (
     AmbiguousFunction,
     CannotCoerce,
@@ -333,8 +333,9 @@ def _to_text(argument: SqlType) -> Coercion:
     """The output form of any value."""
     if argument in (TEXT, UNKNOWN):
         return Coercion(TEXT)
-    if argument == BOOL:
-        return Coercion(TEXT, (single_step(_function("boolout(boolean)")),))
+    if argument in (BOOL, BPCHAR):
+        output = "boolout(boolean)" if argument == BOOL else "bpcharout(character)"
+        return Coercion(TEXT, (single_step(_function(output)),))
     return _cast_coercion(argument)
 
 
@@ -365,7 +366,7 @@ def _function(signature: str) -> ScalarFunction:
 
 
 def _resolve_extreme(name: str, types: Types) -> Resolution[ScalarFunction]:
-    shared = common_type(types, name.upper())
+    shared = common_type(types, name)
     wanted = TEXT if shared.kind is Kind.VARCHAR else shared
     rows = [row for row in find_scalar(name) if row.arguments == (wanted,)]
     if not rows:

@@ -133,7 +133,7 @@ def overlay(text: str, new: str, start: int, length: int | None = None) -> str:
 
 def _character(code: int) -> str:
     if code < 0:
-        raise InvalidParameterValue("character number must be positive")
+        raise InvalidParameterValue(f"requested character too large for encoding: {code}")
     if code == 0:
         raise ProgramLimitExceeded("null character not permitted")
     if code > 0x10FFFF:
@@ -256,10 +256,10 @@ ROWS: Final = (
     partial("replace", (TEXT, TEXT, TEXT), TEXT, _replace),
     total("translate", (TEXT, TEXT, TEXT), TEXT, _translate),
     partial("repeat", _TAKE, TEXT, _repeat),
-    partial("lpad", (TEXT, INT8), TEXT, _pad_left),
-    partial("lpad", (TEXT, INT8, TEXT), TEXT, _pad_left),
-    partial("rpad", (TEXT, INT8), TEXT, _pad_right),
-    partial("rpad", (TEXT, INT8, TEXT), TEXT, _pad_right),
+    partial("lpad", _TAKE, TEXT, _pad_left),
+    partial("lpad", (TEXT, INT4, TEXT), TEXT, _pad_left),
+    partial("rpad", _TAKE, TEXT, _pad_right),
+    partial("rpad", (TEXT, INT4, TEXT), TEXT, _pad_right),
     partial("chr", (INT4,), TEXT, _character),
     total("ascii", (TEXT,), INT4, _ascii),
     total("md5", (TEXT,), TEXT, _md5, "md5(cast({0} as binary))"),

@@ -15,8 +15,9 @@ from evertide.expr.functions.type_groups import (
 )
 from evertide.expr.text_input import parser
 from evertide.expr.text_output import formatter
+from evertide.expr.type_modifier import fit_name
 from evertide.vocab.datum import Datum
-from evertide.vocab.sql_type import BOOL, NAME, TEXT, Kind, SqlType
+from evertide.vocab.sql_type import BOOL, NAME, TEXT, SqlType
 
 _TARGETS: Final = (TEXT, VARCHAR, BPCHAR)
 _NATIVE_TEXT: Final = frozenset(t for t in (*INTEGERS, BOOL) if t != UINT8)
@@ -33,16 +34,17 @@ def _bool_text(value: bool) -> str:
 
 
 def _to_text_rows(source: SqlType) -> list[ScalarFunction]:
-    body: Body = _bool_text if source == BOOL else formatter(source)
+    write = formatter(source)
+    body: Body = _bool_text if source == BOOL else write
     spark = "cast({0} as string)" if source in _NATIVE_TEXT else None
-    return [total(cast_name(t), (source,), t, body, spark) for t in _TARGETS]
+    return [
+        *(total(cast_name(t), (source,), t, body, spark) for t in _TARGETS),
+        total("name", (source,), NAME, lambda value: fit_name(write(value))),
+    ]
 
 
 def _from_text_rows(target: SqlType) -> list[ScalarFunction]:
-    sources = [TEXT, VARCHAR, BPCHAR]
-    # A name is an identifier; only what may stand for one is made from it.
-    if target.kind in (Kind.REGCLASS, Kind.REGPROC, Kind.REGTYPE):
-        sources.append(NAME)
+    sources = (TEXT, VARCHAR, BPCHAR, NAME)
     return [partial(cast_name(target), (s,), target, parser(target)) for s in sources]
 
 
@@ -66,8 +68,9 @@ CASTS: Final = tuple(
     if sql_type not in STRINGS
     for row in (*_to_text_rows(sql_type), *_from_text_rows(sql_type))
 )
-# What concat and its kin show of a boolean: its output form, not its cast.
+# What concat and its kin show: a type's output form, where that is not its cast to text.
 ROWS: Final = (
+    total("bpcharout", (BPCHAR,), TEXT, lambda text: text, "{0}"),
     total(
         "boolout",
         (BOOL,),
