@@ -12,13 +12,13 @@ from evertide.expr.text_input import parse_text
 from evertide.expr.text_output import format_text
 from evertide.vocab.datum import Datum
 from evertide.vocab.errors import SqlError
-from evertide.vocab.sql_type import INT4, INT8, Kind, SqlType
+from evertide.vocab.sql_type import INT4, INT8, JSONB, Kind, SqlType
 
 # Types that PostgreSQL does not have.
 OURS_ALONE = {Kind.UINT2, Kind.UINT4, Kind.UINT8, Kind.MZ_TIMESTAMP, Kind.LIST, Kind.MAP}
 CASTS = frozenset(casts.ROWS)
 # Functions whose positions and lengths are int8 as the peer's are, and int4 in PostgreSQL.
-POSITIONS = {"->", "->>", "substr", "substring", "lpad", "rpad", "split_part"}
+POSITIONS = {"->", "->>", "substr", "substring", "split_part"}
 # Forms of calls that are not `name(arguments)` nor an operator of symbols.
 FORMS = {
     "not": "(NOT {0})",
@@ -70,7 +70,7 @@ def call(function: ScalarFunction, arguments: tuple[Datum, ...]) -> str:
     if function.variadic:
         types += types[-1:] * (len(arguments) - len(types))
     shown = [literal(t, datum) for t, datum in zip(types, arguments, strict=True)]
-    if function.name in POSITIONS:
+    if function.name in POSITIONS or (function.name == "-" and types[0] == JSONB):
         shown = [
             literal(INT4, datum) if t == INT8 else text
             for t, datum, text in zip(types, arguments, shown, strict=True)

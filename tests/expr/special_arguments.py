@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from evertide.expr.functions.row import ScalarFunction
 from evertide.vocab.datum import Datum, Interval
-from evertide.vocab.sql_type import FLOAT8, INT8, INTERVAL, TEXT
+from evertide.vocab.sql_type import FLOAT8, INT8, INTERVAL, JSONB, TEXT
 from tests.expr.lowering_vectors import values_of, vectors
 
 UNITS: list[Datum] = [
@@ -108,7 +108,7 @@ def arguments_for(function: ScalarFunction) -> Iterator[tuple[Datum, ...]]:
         special = {1: PATTERNS}
     if function.name == "timezone":
         special = {p: v for p, v in special.items() if types[p] == TEXT}
-    if function.name in ("->", "->>") and types[1] == INT8:
+    if types == (JSONB, INT8):
         special = {1: [0, 1, -1, 2, 5, -5]}
     rows = vectors(types, limit=max(60, *(3 * len(v) for v in special.values()), 60))
     for turn, row in enumerate(rows):

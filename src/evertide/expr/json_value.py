@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from evertide.expr.data_errors import UntranslatableCharacter
 from evertide.expr.numeric_value import numeric_text, parse_numeric
-from evertide.vocab.errors import InvalidTextRepresentation, StatementTooComplex
+from evertide.vocab.errors import InvalidTextRepresentation, NumericOutOfRange, StatementTooComplex
 
 Json: TypeAlias = "bool | Decimal | str | list[Json] | dict[str, Json] | None"
 
@@ -37,6 +37,10 @@ def load_json(text: str) -> Json:
         value: Json = _DECODER.decode(text)
     except RecursionError:
         raise _too_deep() from None
+    except NumericOutOfRange as problem:
+        raise NumericOutOfRange(
+            f"invalid input syntax for type jsonb: {problem.message} at line 1"
+        ) from None
     except ValueError as problem:
         raise InvalidTextRepresentation(
             f'invalid input syntax for type jsonb: {_explanation(problem, text)}: "{text}"'

@@ -63,7 +63,7 @@ def parse_numeric(text: str) -> Decimal:
         return settle(value)
     except NumericOutOfRange:
         raise NumericOutOfRange(
-            f'"{text.strip().upper()}" is out of range for type numeric: '
+            f'"{text.strip()}" is out of range for type numeric: '
             f"exceeds maximum precision {NUMERIC_DIGITS}"
         ) from None
 

@@ -298,7 +298,7 @@ ROWS: Final = (
     total("||", (JSONB, JSONB), JSONB, _concatenate),
     partial("-", (JSONB, TEXT), JSONB, _delete_key),
     partial("-", (JSONB, TEXT_ARRAY), JSONB, _delete_keys),
-    partial("-", (JSONB, INT4), JSONB, _delete_element),
+    partial("-", (JSONB, INT8), JSONB, _delete_element),
     total("jsonb_typeof", (JSONB,), TEXT, _type_of),
     partial("jsonb_array_length", (JSONB,), INT4, _array_length),
     total("jsonb_strip_nulls", (JSONB,), JSONB, _strip_nulls),

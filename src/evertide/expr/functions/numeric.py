@@ -109,16 +109,9 @@ def _exponential(value: Decimal) -> Decimal:
     if value == MINUS_INFINITY:
         return Decimal(0)
     if value.is_finite() and abs(value) > 6000:
-        # PostgreSQL gives 0 for what is too small to show and refuses what is too large.
-        if value < 0:
-            return Decimal(0)
-        raise NumericOutOfRange("value out of range: overflow")
-    result = _ROUNDED.exp(value)
-    return Decimal(0) if _vanishes(result) else settle(result)
-
-
-def _vanishes(value: Decimal) -> bool:
-    return value.is_finite() and value.adjusted() < -MAX_SCALE
+        what = "underflow" if value < 0 else "overflow"
+        raise NumericOutOfRange(f"value out of range: {what}")
+    return settle(_ROUNDED.exp(value))
 
 
 def _check_logarithm(name: str, value: Decimal) -> None:
