@@ -11,7 +11,13 @@ from tests.support.server import Server, running_server
 TESTS = Path(__file__).parent
 
 # A folder of costly tests marks all of its files.
-FOLDER_MARKERS = {"spark": "spark", "wire": "wire", "process": "wire", "views": "spark"}
+FOLDER_MARKERS = {
+    "spark": "spark",
+    "wire": "wire",
+    "process": "wire",
+    "golden": "wire",
+    "views": "spark",
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

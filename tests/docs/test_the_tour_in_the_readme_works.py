@@ -62,3 +62,17 @@ def test_the_tour(fresh_server: Server) -> None:
                 assert shown(cursor) == expected(following[1]), statements[-1]
                 compared += 1
     assert compared == 5
+
+
+GUIDE = sorted((README.parent / "docs" / "guide").glob("*.md"))
+
+
+@pytest.mark.parametrize("path", GUIDE, ids=lambda path: path.stem)
+def test_the_guide_s_sql_runs(server: Server, path: Path) -> None:
+    schema = f"guide_{path.stem.replace('-', '_')}"
+    with server.connect() as connection:
+        connection.execute(f"CREATE SCHEMA {schema}".encode())
+        connection.execute(f"SET search_path = {schema}".encode())
+        for block in re.findall(r"```sql\n(.*?)```", path.read_text(), re.S):
+            for statement in filter(str.strip, block.split(";")):
+                connection.execute(statement.encode())
