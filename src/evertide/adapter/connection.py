@@ -21,7 +21,7 @@ from evertide.adapter.session import Session, open_session
 from evertide.adapter.transaction import Transaction
 from evertide.adapter.variables import VARIABLES
 from evertide.expr.compile import compile_scalar
-from evertide.persist.faults import PersistFault
+from evertide.persist.faults import BelowSince, PersistFault
 from evertide.sql.plan.plans import (
     CommitPlan,
     ExecutePlan,
@@ -35,6 +35,7 @@ from evertide.vocab.errors import (
     InFailedTransaction,
     InternalError,
     InvalidAuthorization,
+    ObjectNotInPrerequisiteState,
     QueryCanceled,
     SqlSyntaxError,
     UndefinedPreparedStatement,
@@ -119,6 +120,12 @@ class Connection:
             if current is not None and current.cancelling():
                 raise  # the connection itself is ending
             raise QueryCanceled("canceling statement due to user request") from None
+        except BelowSince as fault:
+            raise ObjectNotInPrerequisiteState(
+                "the timestamp of the query is no longer readable",
+                detail=str(fault),
+                hint="Run the query, or its transaction, again.",
+            ) from fault
         except PersistFault as fault:
             self._on_fault(fault)
             raise InternalError(str(fault)) from fault

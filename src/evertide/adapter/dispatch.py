@@ -58,7 +58,11 @@ from evertide.sql.plan.plans import (
     UpdatePlan,
 )
 from evertide.vocab.datum import Row
-from evertide.vocab.errors import ActiveTransaction, UndefinedPreparedStatement
+from evertide.vocab.errors import (
+    ActiveTransaction,
+    SerializationFailure,
+    UndefinedPreparedStatement,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +142,9 @@ async def _ddl(request: Request, plan: DdlPlan, session: Session, env: Environme
         if snapshot.upper == request.snapshot.upper:
             return plan
         again = request.plan_again(snapshot)
-        assert isinstance(again, type(plan)), "a statement keeps its kind"
+        if not isinstance(again, type(plan)):
+            # What it names went meanwhile, so that it means something else now.
+            raise SerializationFailure("the catalog changed meanwhile", hint="Try again.")
         return again
 
     return await run_ddl(plan_again, session, env)

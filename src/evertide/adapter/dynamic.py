@@ -9,6 +9,7 @@ from evertide.catalog.builtin.relation import Builtin
 from evertide.catalog.objects import MaterializedView
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.compute import Facts
+from evertide.controller.orchestrator import process_name
 from evertide.controller.storage import collection_of
 from evertide.vocab.datum import Row
 from evertide.vocab.timestamp import EMPTY_FRONTIER
@@ -25,11 +26,24 @@ async def dynamic_rows(
             return await _frontiers(env, snapshot)
         case "mz_audit_events":
             return list(audit_event_rows(await env.catalog.audit_events(snapshot.catalog_ts)))
+        case "mz_cluster_replica_statuses":
+            return await _replica_statuses(env, snapshot)
         case "mz_tick_records" | "mz_hydration_statuses":
             reports = await env.compute.introspect(snapshot, builtin.name)
             return [_with_replica(row, process) for process, row in reports]
         case _:
             return []
+
+
+async def _replica_statuses(env: Environment, snapshot: Snapshot) -> list[Row]:
+    """(replica, process, status, reason, time): online is one whose process answers."""
+    now_us = env.clock.now_ms() * 1_000
+    rows: list[Row] = []
+    for replica in snapshot.replicas.values():
+        online = await env.compute.answers(process_name(replica))
+        status = "online" if online else "offline"
+        rows.append((replica.replica_id, 0, status, None, now_us))
+    return rows
 
 
 def _with_replica(row: Facts, process: str) -> Row:

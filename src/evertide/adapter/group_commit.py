@@ -118,6 +118,8 @@ class GroupCommit:
     async def _commit_round(self, pending: list[PendingWrite]) -> None:
         """Retry with new timestamps until the round is durable; drop writes to dropped tables."""
         for _ in range(1_000):
+            # A client that was told "canceled" before its rows were on their way gets that.
+            pending = [write for write in pending if not write.done.cancelled()]
             if not pending:
                 return
             write_ts = await self._oracle.write_ts(Timeline.EPOCH_MS)

@@ -12,9 +12,10 @@ from evertide.expr.scalar import Literal
 from evertide.sql.parser.entry import parse_statements
 from evertide.sql.plan.context import PlanContext
 from evertide.sql.plan.entry import Planned, plan_statement
-from evertide.sql.plan.plans import Plan
+from evertide.sql.plan.plans import ExecutePlan, Plan
 from evertide.sql.syntax.statement import Statement
 from evertide.vocab.datum import Datum
+from evertide.vocab.errors import UndefinedParameter
 from evertide.vocab.sql_type import SqlType
 
 # Texts longer than this are parsed each time: keeping them would keep their rows.
@@ -84,7 +85,8 @@ class Planner:
         if known is None:
             context = self._context(session, snapshot)
             known = plan_statement(parsed.statement, context, parameter_types)
-        if len(parsed.text) <= CACHED_TEXT_CHARS:
+        # EXECUTE also depends on what the session has prepared under the name.
+        if len(parsed.text) <= CACHED_TEXT_CHARS and not isinstance(known.plan, ExecutePlan):
             self._plans[key] = known
             if len(self._plans) > CACHED_PLANS:
                 del self._plans[next(iter(self._plans))]
@@ -115,6 +117,8 @@ class Planner:
             return self.plan(parsed, parameter_types, session, newer).plan
 
         planned = self.plan(parsed, parameter_types, session, snapshot)
+        if len(parameters) < len(planned.parameter_types):
+            raise UndefinedParameter(f"there is no parameter ${len(parameters) + 1}")
         if planned.needs_values:
             # LIMIT $1: the plan itself depends on the value, so it is made anew and not kept.
             planned = plan_statement(

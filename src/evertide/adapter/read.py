@@ -21,11 +21,13 @@ from evertide.adapter.timestamp import check_explicit_as_of, select_as_of
 from evertide.catalog.builtin.registry import builtin_rows
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.compute import Unanswered
+from evertide.expr.budget import Budget
 from evertide.expr.interpret import Collection, evaluate, finish
-from evertide.expr.relation import Finishing, Relation
+from evertide.expr.relation import Finishing, Join, Relation
 from evertide.expr.scalar import Literal, Parameter, Scalar, SessionCall
 from evertide.expr.transform.passes import optimize
 from evertide.expr.transform.substitute import substitute
+from evertide.expr.traverse import walk
 from evertide.sql.views import inline_views
 from evertide.vocab.datum import Row
 from evertide.vocab.errors import ObjectNotInPrerequisiteState
@@ -38,6 +40,8 @@ from evertide.vocab.update import Update
 SPARK_RECORDS = 200_000
 # Above this many rows the interpreter runs on a thread, so that other sessions go on.
 THREAD_ROWS = 2_000
+# The same for queries with joins, which may multiply them.
+THREAD_ROWS_JOINED = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,7 @@ async def run_read(
     except Unanswered:
         # No replica holds the index at this timestamp: compute from what is durable instead.
         direct = plan_read(question, session, env, snapshot, as_of=as_of, use_indexes=False)
+        as_of = await choose_as_of(direct, env, as_of, fixed=fixed, wanted=wanted_as_of)
         rows = await _finish(direct, env, session, as_of)
     await _wait_for_read_ts(env, as_of, read_ts, wanted_as_of)
     return rows
@@ -167,13 +172,22 @@ async def _finish(read: Read, env: Environment, session: Session, as_of: Timesta
         for global_id, leaf in read.leaves.items()
     }
     total = sum(len(leaf.rows) for leaf in fetched.values())
+    budget = Budget()
 
     def compute() -> list[Row]:
-        return finish(
-            evaluate(read.relation, fetched.__getitem__), read.finishing, read.relation.types
-        )
+        found = evaluate(read.relation, fetched.__getitem__, budget)
+        return finish(found, read.finishing, read.relation.types)
 
-    return compute() if total <= THREAD_ROWS else await asyncio.to_thread(compute)
+    if total <= (THREAD_ROWS_JOINED if _joins(read.relation) else THREAD_ROWS):
+        return compute()
+    try:
+        return await asyncio.to_thread(compute)
+    finally:
+        budget.cancel()  # nobody waits for it any more, if it still runs
+
+
+def _joins(relation: Relation) -> bool:
+    return any(isinstance(node, Join) for node in walk(relation))
 
 
 async def _fetch(

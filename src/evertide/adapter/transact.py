@@ -16,6 +16,7 @@ def run_begin(plan: BeginPlan, session: Session) -> CommandResponse:
         session.notices.append(Notice("WARNING", "25001", message))
         return CommandResponse(plan.tag)
     session.transaction = Transaction(explicit=True, read_only=bool(plan.read_only))
+    session.variables.begin_transaction()
     if plan.isolation is not None:
         session.variables.set("transaction_isolation", plan.isolation, local=True)
     return CommandResponse(plan.tag)
@@ -28,6 +29,7 @@ async def run_commit(session: Session, env: Environment) -> CommandResponse:
         session.notices.append(_no_transaction())
         return CommandResponse("COMMIT")
     if transaction.failed:
+        session.variables.roll_back()
         session.end_transaction()
         return CommandResponse("ROLLBACK")
     work = transaction.work
@@ -43,6 +45,8 @@ def run_rollback(session: Session) -> CommandResponse:
     """Forget what was collected."""
     if session.transaction is None or not session.transaction.explicit:
         session.notices.append(_no_transaction())
+    else:
+        session.variables.roll_back()
     session.end_transaction()
     return CommandResponse("ROLLBACK")
 

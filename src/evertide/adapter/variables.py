@@ -78,6 +78,12 @@ def _exactly(only: str) -> Callable[[str], str | None]:
     return lambda value: only if value.strip("'").lower().replace("-", "") == wanted else None
 
 
+def _date_style(value: str) -> str | None:
+    """Output is always ISO; the order of input's parts is MDY."""
+    words = {word.strip().lower() for word in value.strip("'").split(",")}
+    return "ISO, MDY" if words <= {"iso", "mdy", "us", ""} else None
+
+
 def _utc(value: str) -> str | None:
     zero = value.lower().removeprefix("etc/")
     return "UTC" if zero in ("utc", "gmt", "z", "zulu", "0", "+0", "+00", "+00:00") else None
@@ -104,7 +110,7 @@ VARIABLES: Mapping[str, Variable] = {
             "current_object_missing_warnings", "on", "Warn when the database is gone.", _boolean
         ),
         Variable("database", "materialize", "The current database."),
-        Variable("DateStyle", "ISO, MDY", "Only ISO output.", reported=True),
+        Variable("DateStyle", "ISO, MDY", "Only ISO output.", _date_style, reported=True),
         Variable("emit_timestamp_notice", "off", "Tell each query's timestamp.", _boolean),
         Variable("extra_float_digits", "3", "Floats always round-trip.", _number),
         Variable("failpoints", "", "For tests."),
@@ -148,6 +154,7 @@ class Variables:
         self._defaults.update({name.lower(): value for name, value in (defaults or {}).items()})
         self._session: dict[str, str] = {}
         self._local: dict[str, str] = {}
+        self._before: dict[str, str] = {}
         self._changed: dict[str, str] = {}
 
     def get(self, name: str) -> str:
@@ -177,6 +184,17 @@ class Variables:
         """Every variable to its default."""
         for key in [*self._session, *self._local]:
             self.set(key, None)
+
+    def begin_transaction(self) -> None:
+        """Remember the values, in case the transaction is rolled back."""
+        self._before = dict(self._session)
+
+    def roll_back(self) -> None:
+        """SETs of a transaction that failed or was rolled back never happened."""
+        changed = {*self._session, *self._before}
+        self._session = dict(self._before)
+        for key in changed:
+            self._note(VARIABLES[key])
 
     def end_transaction(self) -> None:
         """SET LOCAL values end here."""

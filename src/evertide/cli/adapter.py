@@ -11,7 +11,7 @@ import uvloop
 from evertide.adapter.connection import Connections
 from evertide.adapter.environment import Environment
 from evertide.adapter.group_commit import GroupCommit
-from evertide.cli.child import parent_gone, run_child, start_logging, until_stopped
+from evertide.cli.child import AddressInUse, parent_gone, run_child, start_logging, until_stopped
 from evertide.cli.config import Address, Boot, Config, ReadyLine, UsageError, parse_address
 from evertide.cli.runtime import find_runtime
 from evertide.cli.stores import HUB_SOCKET, Opened, environment_id, join_generation, open_store
@@ -45,10 +45,7 @@ class AdapterProcess:
 
     async def start(self) -> ReadyLine:
         """Listen on this adapter's addresses."""
-        config, index = self._boot.config, self._boot.index
-        sql = parse_address(config.sql_addr).shifted(index)
-        internal = parse_address(config.internal_sql_addr).shifted(index)
-        http = parse_address(config.http_addr).shifted(index)
+        sql, http, internal = self._addresses()
         line = ReadyLine(
             await self._listen(sql, internal=False),
             await _bound(lambda: self._http.start(http.host, http.port)),
@@ -56,6 +53,21 @@ class AdapterProcess:
         )
         self._ready = True
         return line
+
+    def _addresses(self) -> tuple[Address, Address, Address]:
+        """SQL, HTTP and internal SQL: those of an earlier incarnation, or as the flags say."""
+        config, known = self._boot.config, self._boot.listen
+        if known is not None:
+            return (
+                parse_address(known.sql),
+                parse_address(known.http),
+                parse_address(known.internal),
+            )
+        sql, http, internal = (
+            parse_address(text).shifted(self._boot.index)
+            for text in (config.sql_addr, config.http_addr, config.internal_sql_addr)
+        )
+        return sql, http, internal
 
     async def _listen(self, address: Address, *, internal: bool) -> str:
         return await _bound(
@@ -100,7 +112,7 @@ async def _bound(bind: Callable[[], Awaitable[tuple[str, int]]]) -> str:
         except OSError as error:
             failure = error
             await asyncio.sleep(0.1)
-    raise failure
+    raise AddressInUse(str(failure)) from failure
 
 
 async def serve_adapter(boot: Boot, *, watch_parent: bool = True) -> int:

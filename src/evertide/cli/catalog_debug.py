@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from evertide.catalog.durable.persist import PersistOpenableCatalog
 from evertide.catalog.durable.protocol import CatalogFault
-from evertide.cli.config import EXIT_OK, Config, UsageError
+from evertide.cli.config import EXIT_OK, Config, UsageError, store_path
 from evertide.cli.stores import Clients, environment_id, open_blob, open_store
 from evertide.persist.notify import LocalNotifier
 from evertide.vocab.clock import SystemClock
@@ -15,6 +15,8 @@ def run(action: str, arguments: Sequence[str], config: Config) -> int:
     """dump, epoch and upgrade-check only read; they may run beside a server."""
     if action in ("edit", "delete"):
         raise UsageError(f"catalog-debug {action} does not exist yet, it comes with step 3")
+    if not store_path(config.consensus, "sqlite").exists():
+        raise UsageError(f"no environment at {config.data}")
     if arguments:
         raise UsageError(f"catalog-debug {action} takes no arguments")
     return asyncio.run(_run(action, config))

@@ -8,15 +8,22 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import structlog
 
-from evertide.cli.config import EXIT_FENCED, EXIT_OK, EXIT_STORE, Boot
+from evertide.cli.config import EXIT_FENCED, EXIT_OK, EXIT_STORE, EXIT_USAGE, Boot
 from evertide.persist.faults import Fenced, PersistFault, StoreUnreachable
 
 _PR_SET_PDEATHSIG = 1
+
+
+class AddressInUse(Exception):
+    """Another program holds the port; exit code 2, since waiting did not help."""
+
+
+T = TypeVar("T")
 
 log = structlog.get_logger()
 
@@ -69,17 +76,34 @@ def read_boot() -> Boot:
     return msgspec.json.decode(line, type=Boot)
 
 
-async def until_stopped(*watched: Awaitable[object], stop: asyncio.Event | None = None) -> int:
+def stop_signals() -> asyncio.Event:
+    """An event that SIGTERM and Ctrl-C set, from now on."""
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopped.set)
+    return stopped
+
+
+async def unless_stopped(stopped: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
+    """The result of some work; None if the process is told to stop before it is done."""
+    working, waiting = asyncio.create_task(work), asyncio.create_task(stopped.wait())
+    await asyncio.wait([working, waiting], return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if working.done():
+        return working.result()
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+    return None
+
+
+async def until_stopped(*watched: Awaitable[object], stopped: asyncio.Event | None = None) -> int:
     """Wait for SIGTERM, for the parent to go, or for one of the watched tasks to end.
 
     Returns the exit code: a fenced process exits with 3, one without store with 4.
     """
-    stopped = stop or asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stopped.set)
     tasks = [asyncio.ensure_future(w) for w in watched]
-    waiting = asyncio.create_task(stopped.wait())
+    waiting = asyncio.create_task((stopped or stop_signals()).wait())
     done, _ = await asyncio.wait([waiting, *tasks], return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
     for task in tasks:
@@ -101,9 +125,12 @@ def code_of(error: BaseException) -> int:
         case Fenced():
             log.error("fenced by a newer generation", reason=str(error))
             return EXIT_FENCED
-        case StoreUnreachable() | PersistFault():
+        case StoreUnreachable():
             log.error("store unreachable", reason=str(error))
             return EXIT_STORE
+        case AddressInUse():
+            log.error("cannot listen", reason=str(error))
+            return EXIT_USAGE
         case _:
             log.error("process failed", exc_info=error)
             return 1
@@ -133,5 +160,5 @@ def run_child(
     start_logging(boot.process or f"{process}-{boot.index}")
     try:
         return asyncio.run(main(boot))
-    except PersistFault as fault:
+    except (PersistFault, AddressInUse) as fault:
         return code_of(fault)

@@ -113,6 +113,14 @@ def store_path(url: str, scheme: str) -> Path:
     return Path(url[len(prefix) :]).absolute()
 
 
+class ReadyLine(msgspec.Struct, frozen=True):
+    """What an adapter tells the supervisor once it answers clients."""
+
+    sql: str
+    http: str
+    internal: str
+
+
 class Boot(msgspec.Struct, frozen=True, kw_only=True):
     """What the supervisor tells a child once the generation is open."""
 
@@ -124,11 +132,5 @@ class Boot(msgspec.Struct, frozen=True, kw_only=True):
     # adapter: its number; replica: the name of its process.
     index: int = 0
     process: str = ""
-
-
-class ReadyLine(msgspec.Struct, frozen=True):
-    """What an adapter tells the supervisor once it answers clients."""
-
-    sql: str
-    http: str
-    internal: str
+    # Where an adapter that is started again must listen: clients know these addresses.
+    listen: ReadyLine | None = None

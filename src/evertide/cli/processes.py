@@ -1,6 +1,7 @@
 """Child processes on this host, kept running."""
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
@@ -41,7 +42,9 @@ class Child:
         self._keeping = asyncio.create_task(self._keep())
 
     def boot(self, boot: Boot) -> None:
-        """Tell it, and every later incarnation of it, what it is part of."""
+        """Tell it, or once it runs every later incarnation of it, what it is part of."""
+        if self._boot.done():
+            self._boot = asyncio.get_running_loop().create_future()
         self._boot.set_result(boot)
 
     async def ready(self) -> str:
@@ -51,7 +54,7 @@ class Child:
     async def _keep(self) -> None:
         wait = RESTART_SECONDS
         while not self._stopping:
-            code = await self._run_once()
+            code = await self._guarded_run()
             if self._stopping:
                 return
             if code in (EXIT_FENCED, EXIT_STORE, EXIT_USAGE):
@@ -60,6 +63,14 @@ class Child:
             log.warning("child ended, starting it again", child=self._name, code=code)
             await asyncio.sleep(wait)
             wait = min(wait * 2, MAX_RESTART_SECONDS)
+
+    async def _guarded_run(self) -> int:
+        """A child that cannot even be started is tried again, like one that ended."""
+        try:
+            return await self._run_once()
+        except (OSError, ValueError) as error:
+            log.error("child could not be run", child=self._name, reason=str(error))
+            return 1
 
     def _fail(self, code: int) -> None:
         if not self._ready.done():
@@ -75,6 +86,8 @@ class Child:
             f"evertide.cli.{self._program}",
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
+            # A group of its own: what it started, a JVM say, can be ended with it.
+            start_new_session=True,
         )
         log.info("child started", child=self._name, pid=self._process.pid)
         assert self._process.stdin is not None
@@ -98,7 +111,7 @@ class Child:
                 await asyncio.wait_for(self._process.wait(), STOP_SECONDS)
             except TimeoutError:
                 log.warning("child did not stop in time, killing it", child=self._name)
-                _signal(self._process, signal.SIGKILL)
+                _kill_group(self._process.pid)
                 await self._process.wait()
         if self._keeping is not None:
             self._keeping.cancel()
@@ -118,6 +131,13 @@ def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None
         process.send_signal(number)
     except ProcessLookupError:
         pass  # it ended by itself a moment ago
+
+
+def _kill_group(pid: int) -> None:
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # all of it ended a moment ago
 
 
 class LocalOrchestrator:

@@ -8,18 +8,20 @@ from pathlib import Path
 _POINTER = "runtime"
 
 
-def make_runtime(data: Path) -> Path:
-    """A fresh directory, noted under the data directory so that joining processes find it.
+def make_runtime() -> Path:
+    """A fresh private directory.
 
-    Not under the data directory itself: a socket's path may be 107 bytes long at most.
+    Not under the data directory: a socket's path may be 107 bytes long at most.
     """
-    data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    runtime = Path(tempfile.mkdtemp(prefix="evertide-"))
+    return Path(tempfile.mkdtemp(prefix="evertide-"))
+
+
+def announce_runtime(data: Path, runtime: Path) -> None:
+    """Note it under the data directory, so that joining processes find it."""
     pointer = data / _POINTER
     fresh = pointer.with_suffix(f".{os.getpid()}")
     fresh.write_text(str(runtime))
     fresh.replace(pointer)
-    return runtime
 
 
 def find_runtime(data: Path) -> Path | None:

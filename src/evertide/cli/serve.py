@@ -15,10 +15,21 @@ import msgspec
 import structlog
 import uvloop
 
-from evertide.cli.child import code_of, start_logging, until_stopped
-from evertide.cli.config import Boot, Config, ReadyLine
+from evertide.cli.child import (
+    code_of,
+    start_logging,
+    stop_signals,
+    unless_stopped,
+    until_stopped,
+)
+from evertide.cli.config import EXIT_OK, Boot, Config, ReadyLine, UsageError
 from evertide.cli.processes import Child, ChildFailed, LocalOrchestrator
-from evertide.cli.runtime import find_runtime, make_runtime, remove_runtime
+from evertide.cli.runtime import (
+    announce_runtime,
+    find_runtime,
+    make_runtime,
+    remove_runtime,
+)
 from evertide.cli.stores import HUB_SOCKET, Opened, environment_id, open_generation
 from evertide.controller.orchestrator import wanted_processes
 from evertide.persist.faults import PersistFault
@@ -60,13 +71,19 @@ class Supervisor:
         self._replicas = LocalOrchestrator(boot, self._on_fatal)
         for index, adapter in enumerate(self._adapters):
             adapter.boot(msgspec.structs.replace(boot, index=index))
-        lines = await asyncio.gather(*(adapter.ready() for adapter in self._adapters))
-        return [msgspec.json.decode(line, type=ReadyLine) for line in lines]
+        texts = await asyncio.gather(*(adapter.ready() for adapter in self._adapters))
+        lines = [msgspec.json.decode(text, type=ReadyLine) for text in texts]
+        for index, (adapter, line) in enumerate(zip(self._adapters, lines, strict=True)):
+            adapter.boot(msgspec.structs.replace(boot, index=index, listen=line))
+        return lines
 
-    async def run(self, opened: Opened) -> int:
+    async def run(self, opened: Opened, stopped: asyncio.Event) -> int:
         """Keep everything running until stopped, fenced or without store."""
         code = await until_stopped(
-            self._follow_catalog(opened), self._wait_fatal(), opened.catalog.wait_failed()
+            self._follow_catalog(opened),
+            self._wait_fatal(),
+            opened.catalog.wait_failed(),
+            stopped=stopped,
         )
         return self._fatal.result() if self._fatal.done() else code
 
@@ -95,20 +112,19 @@ def ready_text(lines: list[ReadyLine]) -> str:
 
 
 async def _serve(config: Config) -> int:
+    stopped = stop_signals()
     data = Path(config.data)
-    left_behind = find_runtime(data)
-    runtime = make_runtime(data)
+    runtime = make_runtime()
     supervisor = Supervisor(config)
     try:
         async with _hub(runtime) as notifier:
-            opened = await open_generation(config, environment_id(config), notifier)
-            if left_behind is not None:
-                # Its generation is fenced now, or was killed: nobody needs its sockets any more.
-                remove_runtime(data, left_behind)
+            opened = await _open(config, runtime, notifier)
             try:
-                lines = await supervisor.start(opened, runtime)
+                lines = await unless_stopped(stopped, supervisor.start(opened, runtime))
+                if lines is None:
+                    return EXIT_OK
                 print(ready_text(lines), flush=True)
-                return await supervisor.run(opened)
+                return await supervisor.run(opened, stopped)
             finally:
                 await supervisor.stop()
                 await opened.close()
@@ -117,6 +133,18 @@ async def _serve(config: Config) -> int:
     finally:
         await supervisor.stop()
         remove_runtime(data, runtime)
+
+
+async def _open(config: Config, runtime: Path, notifier: HubClient) -> Opened:
+    """Open the generation; from then on this is the one that others join."""
+    data = Path(config.data)
+    left_behind = find_runtime(data)
+    opened = await open_generation(config, environment_id(config), notifier)
+    announce_runtime(data, runtime)
+    if left_behind is not None:
+        # Its generation is fenced now, or was killed: nobody needs its sockets any more.
+        remove_runtime(data, left_behind)
+    return opened
 
 
 @asynccontextmanager
@@ -135,6 +163,10 @@ async def _hub(runtime: Path) -> AsyncIterator[HubClient]:
 def run(config: Config) -> int:
     """`evertide serve`: until SIGTERM, Ctrl-C, or another generation takes over."""
     start_logging("supervisor")
+    try:
+        Path(config.data).mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"--data {config.data} cannot be used: {error.strerror}") from error
     try:
         return uvloop.run(_serve(config))
     except PersistFault as fault:

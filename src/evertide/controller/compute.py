@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
+import structlog
 
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.orchestrator import POOL, process_name
-from evertide.dataflow.channel import Channel
+from evertide.dataflow.channel import Channel, FrameTooLarge
 from evertide.dataflow.protocol import (
     CancelCommand,
     Command,
@@ -37,6 +38,8 @@ from evertide.vocab.ids import ClusterId, GlobalId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
+
+log = structlog.get_logger()
 
 # A row of a system relation as a replica reports it.
 Facts: TypeAlias = tuple[str | int | float | bool | None, ...]
@@ -65,14 +68,18 @@ class ReplicaConnection:
         return self._reader.done()
 
     async def _read(self) -> None:
-        while (response := await self._channel.receive()) is not None:
-            future = self._waiting.pop(response.request_id, None)
-            if future is not None and not future.done():
-                future.set_result(response)
-        for future in self._waiting.values():
-            if not future.done():
-                future.set_exception(Unanswered("the replica went away"))
-        self._waiting.clear()
+        try:
+            while (response := await self._channel.receive()) is not None:
+                future = self._waiting.pop(response.request_id, None)
+                if future is not None and not future.done():
+                    future.set_result(response)
+        except (FrameTooLarge, msgspec.DecodeError) as error:
+            log.error("a replica sent what cannot be read", reason=str(error))
+        finally:
+            for future in self._waiting.values():
+                if not future.done():
+                    future.set_exception(Unanswered("the replica went away"))
+            self._waiting.clear()
 
     async def request(self, request_id: int, command: Command) -> Response:
         """Send and wait. Cancelling the caller tells the replica to forget it."""
@@ -162,6 +169,14 @@ class ComputeClient:
             if isinstance(response, FactsResponse):
                 rows.extend((name, row) for row in response.rows)
         return rows
+
+    async def answers(self, name: str) -> bool:
+        """Whether a replica process is there to be asked."""
+        try:
+            await self._connect(name)
+        except Unanswered:
+            return False
+        return True
 
     async def _first_answer(
         self, names: Sequence[str], command: Callable[[int], Command]

@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import TypeAlias, assert_never, cast
 
 from evertide.expr.aggregate import evaluate_aggregate, least_error
+from evertide.expr.budget import Budget
 from evertide.expr.compile import Evaluate, compile_predicates, compile_scalar
 from evertide.expr.join_order import Extension, connected_order, inner_equivalences
 from evertide.expr.relation import (
@@ -40,6 +41,9 @@ from evertide.vocab.ids import GlobalId
 
 Counted: TypeAlias = tuple[Row, int]
 
+# A join asks its budget about every so many rows.
+_STEP_ROWS = 100_000
+
 
 @dataclass(frozen=True, slots=True)
 class Collection:
@@ -52,9 +56,9 @@ class Collection:
 GetCollection: TypeAlias = Callable[[GlobalId], Collection]
 
 
-def evaluate(relation: Relation, get: GetCollection) -> Collection:
+def evaluate(relation: Relation, get: GetCollection, budget: Budget | None = None) -> Collection:
     """The contents of a lowered relation; `get` gives those of the collections it names."""
-    return _Evaluation(get).of(relation)
+    return _Evaluation(get, budget or Budget()).of(relation)
 
 
 def finish(collection: Collection, finishing: Finishing, types: Types) -> list[Row]:
@@ -113,8 +117,9 @@ def _totals(errors: Iterable[tuple[str, int]]) -> dict[str, int]:
 class _Evaluation:
     """One run over one tree. Results are kept by object, so that shared subtrees run once."""
 
-    def __init__(self, get: GetCollection) -> None:
+    def __init__(self, get: GetCollection, budget: Budget) -> None:
         self._get = get
+        self._budget = budget
         # The relation is kept beside its result, so that its id is not given to another object.
         self._done: dict[int, tuple[Relation, Collection]] = {}
 
@@ -124,6 +129,7 @@ class _Evaluation:
         if known is None:
             known = relation, self._evaluate(relation)
             self._done[id(relation)] = known
+            self._budget.spend(0)
         return known[1]
 
     def _evaluate(self, relation: Relation) -> Collection:
@@ -139,7 +145,7 @@ class _Evaluation:
             case Filter(input=source, predicates=predicates):
                 return _filter(self.of(source), compile_predicates(predicates))
             case Join(inputs=inputs):
-                return _join(relation, [self.of(source) for source in inputs])
+                return _join(relation, [self.of(source) for source in inputs], self._budget)
             case Reduce(input=source):
                 return _reduce(relation, self.of(source))
             case Distinct(input=source):
@@ -198,7 +204,7 @@ def _union(sources: list[Collection], types: Types) -> Collection:
     return Collection(rows, [error for source in sources for error in source.errors])
 
 
-def _join(join: Join, sources: list[Collection]) -> Collection:
+def _join(join: Join, sources: list[Collection], budget: Budget) -> Collection:
     arities = [len(relation.types) for relation in join.inputs]
     rows = [source.rows for source in sources]
     for number, columns in inner_equivalences(arities, join.equivalences):
@@ -207,7 +213,7 @@ def _join(join: Join, sources: list[Collection]) -> Collection:
     bound, bound_types = rows[0], join.inputs[0].types
     for extension in order.extensions:
         types = join.inputs[extension.relation].types
-        bound = _extend(bound, bound_types, rows[extension.relation], types, extension)
+        bound = _extend(bound, bound_types, rows[extension.relation], types, extension, budget)
         bound_types += types
     if order.columns != tuple(range(len(order.columns))):
         pick = picker(order.columns)
@@ -230,18 +236,26 @@ def _extend(
     rows: list[Counted],
     types: Types,
     extension: Extension,
+    budget: Budget,
 ) -> list[Counted]:
+    """Look every bound row up, a few at a time, so that no step makes rows without end."""
     key = join_key(types, extension.key)
     table: dict[Hashable, list[Counted]] = {}
     for counted in rows:
         table.setdefault(key(counted[0]), []).append(counted)
     table.pop(None, None)
     probe = join_key(bound_types, extension.probe)
-    joined = [
-        (row + other, count * times)
-        for row, count in bound
-        for other, times in table.get(probe(row), ())
-    ]
+    joined: list[Counted] = []
+    most = max((len(found) for found in table.values()), default=0)
+    step = max(1, _STEP_ROWS // max(most, 1))
+    for start in range(0, len(bound), step):
+        made = len(joined)
+        joined += [
+            (row + other, count * times)
+            for row, count in bound[start : start + step]
+            for other, times in table.get(probe(row), ())
+        ]
+        budget.spend(len(joined) - made)
     width = len(bound_types)
     for left, right in extension.also_equal:
         joined = _all_equal(joined, bound_types + types, (left, width + right))

@@ -257,6 +257,16 @@ def set_hold(
     return msgspec.structs.replace(state, holds=tuple(holds))
 
 
+def move_hold(state: ShardState, *, owner: str, hold_ts: Timestamp) -> Changed:
+    """Move a hold that exists; one that was released meanwhile stays released.
+
+    Its owner may be dropped by one process while another still moves its hold.
+    """
+    if all(hold.owner != owner for hold in state.holds):
+        return state
+    return set_hold(state, owner=owner, hold_ts=hold_ts)
+
+
 def release_hold(state: ShardState, *, owner: str) -> ShardState:
     """End a hold, if there is one: a release may be repeated."""
     kept = tuple(hold for hold in state.holds if hold.owner != owner)

@@ -6,6 +6,7 @@ every tick is a Spark SQL job, so dataflows wait for the session.
 """
 
 import asyncio
+import threading
 from pathlib import Path
 
 import structlog
@@ -19,7 +20,12 @@ from evertide.spark.hydrate import hydrate, recompute
 from evertide.spark.jobs import SparkJobs
 from evertide.spark.resident import Resident, ResidentEngine
 from evertide.spark.running import RunningDataflow
-from evertide.spark.session import SessionSettings, start_session, stop_session
+from evertide.spark.session import (
+    SessionSettings,
+    gateway_process,
+    start_session,
+    stop_session,
+)
 from evertide.spark.source import Collections
 from evertide.spark.tick_job import SparkTickEngine
 from evertide.spark.worker import Worker
@@ -31,7 +37,13 @@ from evertide.vocab.update import Update
 # in the replica's memory on the way.
 HYDRATE_RECORDS = 500_000
 
+JVM_POLL_SECONDS = 0.5
+
 log = structlog.get_logger()
+
+
+class SparkGone(Exception):
+    """The replica's JVM ended by itself."""
 
 
 class SparkApplication:
@@ -51,7 +63,7 @@ class SparkApplication:
         worker.hydrator = self
 
     async def run(self) -> None:
-        """Start Spark on a thread and hand the dataflows over; then there is nothing to do."""
+        """Start Spark on a thread and hand the dataflows over; raises once the JVM is gone."""
         self._session = await asyncio.to_thread(start_session, self._settings)
         self._jobs = SparkJobs(self._session, self._directory("jobs"))
         log.info("spark is up", master=self._session.sparkContext.master)
@@ -65,7 +77,14 @@ class SparkApplication:
                 on_lost=self._worker.lose_engine,
             )
             await self._resident.start()
-        await asyncio.Event().wait()
+        await self._until_dead(self._session)
+
+    async def _until_dead(self, session: SparkSession) -> None:
+        """Without its JVM a replica can do nothing: it ends, and is started again."""
+        jvm = gateway_process(session)
+        while jvm is None or jvm.poll() is None:  # noqa: ASYNC110  a process sets no event
+            await asyncio.sleep(JVM_POLL_SECONDS)
+        raise SparkGone(f"the JVM ended with code {jvm.returncode}")
 
     def _directory(self, name: str) -> Path:
         return self._settings.directory / name
@@ -102,7 +121,11 @@ class SparkApplication:
         if self._jobs is None:
             return await self._interpreted(relation, imports, as_of)
         files = {i.global_id: await self._collections.part_files(i, as_of) for i in imports}
-        return await asyncio.to_thread(recompute, self._jobs, relation, files, as_of)
+        cancelled = threading.Event()
+        try:
+            return await asyncio.to_thread(recompute, self._jobs, relation, files, as_of, cancelled)
+        finally:
+            cancelled.set()  # whoever asked is gone, or answered: the job need not go on
 
     async def _interpreted(
         self, relation: Relation, imports: tuple[Import, ...], as_of: Timestamp

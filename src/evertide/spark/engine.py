@@ -1,9 +1,9 @@
 """What an executor of delta plans offers to the worker."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ParamSpec, Protocol, TypeVar
 
 from evertide.dataflow.delta_plan import DeltaPlan
 from evertide.spark.evaluate import Evaluator
@@ -11,6 +11,9 @@ from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class EngineLost(Exception):
@@ -108,15 +111,23 @@ class DriverEngine:
         lower: Timestamp,
         upper: Timestamp,
     ) -> list[Update]:
-        async with self._turn:
-            return await asyncio.to_thread(self._evaluator.tick, dataflow_id, inputs, lower, upper)
+        return await self._on_thread(self._evaluator.tick, dataflow_id, inputs, lower, upper)
 
     async def peek(
         self, dataflow_id: GlobalId, keys: Sequence[Row] | None, as_of: Timestamp
     ) -> Peeked:
-        async with self._turn:
-            rows, errors = await asyncio.to_thread(self._evaluator.peek, dataflow_id, keys, as_of)
+        rows, errors = await self._on_thread(self._evaluator.peek, dataflow_id, keys, as_of)
         return Peeked(rows, errors)
+
+    async def _on_thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """One call at a time. A cancelled caller leaves, but not before the thread is done."""
+        async with self._turn:
+            running = asyncio.ensure_future(asyncio.to_thread(call, *args, **kwargs))
+            try:
+                return await asyncio.shield(running)
+            except asyncio.CancelledError:
+                await asyncio.wait([running])
+                raise
 
     async def allow_compaction(self, dataflow_id: GlobalId, since: Timestamp) -> None:
         async with self._turn:

@@ -109,10 +109,10 @@ class Evaluator:
         return plan.index.peek(keys, as_of)
 
     def allow_compaction(self, dataflow_id: GlobalId, since: Timestamp) -> None:
-        """Nobody will read the index below `since` again."""
-        index = self._plans[dataflow_id].index
-        if index is not None:
-            index.advance_since(since)
+        """Nobody will read the index below `since` again; nothing if it was dropped meanwhile."""
+        plan = self._plans.get(dataflow_id)
+        if plan is not None and plan.index is not None:
+            plan.index.advance_since(since)
 
     def drop(self, dataflow_id: GlobalId) -> None:
         """Forget the dataflow; nothing if there is none."""

@@ -5,15 +5,13 @@ from functools import partial
 
 from evertide.dataflow.description import ShardExport
 from evertide.persist.handle import PersistClient
-from evertide.persist.state import ShardChange, existing, set_hold
+from evertide.persist.state import ShardChange, existing, move_hold
 from evertide.spark.engine import EngineLost
 from evertide.spark.running import Placement, RunningDataflow
-from evertide.spark.worker import Worker
+from evertide.spark.worker import INDEX_HISTORY_MS, Worker
 from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp, step_back
 
 PAUSE_SECONDS = 5.0
-# Peeks come at the newest timestamps; those that are this late are sent to the shards.
-INDEX_HISTORY_MS = 10_000
 
 
 async def keep_holds(persist: PersistClient, worker: Worker) -> None:
@@ -29,7 +27,9 @@ async def keep_holds(persist: PersistClient, worker: Worker) -> None:
 async def _compact_index(dataflow: RunningDataflow) -> None:
     """Let an index forget what nobody asks for; peeks below are refused from this moment on."""
     placement = dataflow.placement
-    if placement is None or dataflow.index_key is None or dataflow.frontier == EMPTY_FRONTIER:
+    if placement is None or dataflow.index_key is None or dataflow.stopped is not None:
+        return
+    if dataflow.frontier == EMPTY_FRONTIER:
         return
     since = Timestamp(dataflow.frontier - 1 - INDEX_HISTORY_MS)
     if since <= placement.since:
@@ -49,5 +49,5 @@ def hold_changes(dataflow: RunningDataflow) -> list[ShardChange]:
     assert isinstance(dataflow.description.export, ShardExport)
     hold_ts = max(dataflow.description.as_of, step_back(sink.upper))
     owner = f"view {dataflow.description.global_id}"
-    transition = existing(partial(set_hold, owner=owner, hold_ts=hold_ts))
+    transition = existing(partial(move_hold, owner=owner, hold_ts=hold_ts))
     return [ShardChange(i.shard_id, transition) for i in dataflow.description.imports]

@@ -101,10 +101,12 @@ def hydrate(
     with jobs.job() as job:
         output = render_consolidated(job.builder, _contents(job, plan, imports, as_of)[-1])
         table = job.run(_hashed(job.builder, output, index_key or ()), cancelled)
+    contents = decode_contents(plan.types, table)
     if index_key is not None:
         rows = table if "e" not in table.column_names else table.filter(table["e"].is_null())
-        states[OUTPUT] = NodeState(_as_run(plan.types, rows, as_of))
-    return Hydrated(as_of, states, decode_contents(plan.types, table))
+        errors = [(error, int(as_of), count) for error, count in contents.errors]
+        states[OUTPUT] = NodeState(_as_run(plan.types, rows, as_of), errors=errors)
+    return Hydrated(as_of, states, contents)
 
 
 def decode_contents(types: Types, table: pa.Table) -> Peeked:

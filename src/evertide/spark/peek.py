@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 import structlog
 
-from evertide.dataflow.channel import Channel
+from evertide.dataflow.channel import Channel, FrameTooLarge
 from evertide.dataflow.description import Import, IndexExport
 from evertide.dataflow.protocol import (
     CancelCommand,
@@ -31,7 +31,7 @@ from evertide.persist.inline import decode_inline, encode_inline
 from evertide.spark.engine import EngineLost, Peeked
 from evertide.spark.running import RunningDataflow
 from evertide.spark.worker import Worker
-from evertide.vocab.errors import InternalError, SqlError
+from evertide.vocab.errors import InternalError, ProgramLimitExceeded, SqlError
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import Timestamp
@@ -113,6 +113,11 @@ class PeekServer:
             )
         try:
             await channel.send(response)
+        except FrameTooLarge as error:
+            too_large = FailedResponse(
+                command.request_id, ProgramLimitExceeded.sqlstate, str(error)
+            )
+            await channel.send(too_large)
         except ConnectionError:
             pass  # the adapter went away; nobody waits for the answer
 

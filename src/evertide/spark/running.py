@@ -67,6 +67,12 @@ class RunningDataflow:
         self.moved.set()
         self.moved = asyncio.Event()
 
+    def stop(self, reason: str) -> None:
+        """It will not go on; whoever waits for its frontier learns that."""
+        self.stopped = reason
+        self.stop_building()
+        self.moved.set()
+
     def lose_engine(self) -> None:
         """The state is gone; the output stays as far as it was."""
         self.placement = None

@@ -1,10 +1,10 @@
 """Hydrated state as files, on its way from the driver to the resident task.
 
-Rows are Arrow files in the shape of runs; groups are msgpack. Nothing is pickled: what is read back
-is built from known parts only.
+Rows are Arrow files in the shape of runs; groups and errors are msgpack. Nothing is pickled: what
+is read back is built from known parts only.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,15 +14,18 @@ import pyarrow as pa
 from evertide.dataflow.delta_plan import DeltaPlan, ReduceNode
 from evertide.expr.relation import Types
 from evertide.expr.scalar_codec import as_int, as_list, plain_row, read_row
-from evertide.spark.accumulate import states_from_bytes, states_to_bytes
+from evertide.spark.accumulate import State, states_from_bytes, states_to_bytes
 from evertide.spark.evaluate import OUTPUT, NodeState
+from evertide.spark.operators.delta import ErrorEntry
+from evertide.vocab.datum import Row
 
 _ROWS: Final = "rows"
 _GROUPS: Final = "groups"
+_ERRORS: Final = "errors"
 
 
 def write_states(directory: Path, plan: DeltaPlan, states: Mapping[int, NodeState]) -> None:
-    """One or two files per node that keeps something, in a directory that is still empty."""
+    """A file for each kind of thing that a node keeps, in a directory that is still empty."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     for position, state in states.items():
         if state.rows is not None:
@@ -33,20 +36,28 @@ def write_states(directory: Path, plan: DeltaPlan, states: Mapping[int, NodeStat
         if state.groups:
             groups = _encode_groups(_key_types(plan, position), state)
             (directory / f"{position}.{_GROUPS}").write_bytes(groups)
+        if state.errors:
+            encoded = msgspec.msgpack.encode(list(state.errors))
+            (directory / f"{position}.{_ERRORS}").write_bytes(encoded)
 
 
 def read_states(directory: Path, plan: DeltaPlan) -> dict[int, NodeState]:
     """Inverse of write_states."""
-    states: dict[int, NodeState] = {}
-    for position in range(OUTPUT, len(plan.nodes)):
-        rows, groups = directory / f"{position}.{_ROWS}", directory / f"{position}.{_GROUPS}"
-        table = _read_table(rows) if rows.exists() else None
-        if groups.exists():
-            types = _key_types(plan, position)
-            states[position] = _decode_groups(types, groups.read_bytes(), table)
-        elif table is not None:
-            states[position] = NodeState(table)
-    return states
+    states = {p: _read_state(directory, plan, p) for p in range(OUTPUT, len(plan.nodes))}
+    return {p: s for p, s in states.items() if s.rows is not None or s.groups or s.errors}
+
+
+def _read_state(directory: Path, plan: DeltaPlan, position: int) -> NodeState:
+    rows, groups, errors = (
+        directory / f"{position}.{suffix}" for suffix in (_ROWS, _GROUPS, _ERRORS)
+    )
+    return NodeState(
+        _read_table(rows) if rows.exists() else None,
+        _decode_groups(_key_types(plan, position), groups.read_bytes()) if groups.exists() else (),
+        msgspec.msgpack.decode(errors.read_bytes(), type=list[ErrorEntry])
+        if errors.exists()
+        else (),
+    )
 
 
 def _key_types(plan: DeltaPlan, position: int) -> Types:
@@ -69,10 +80,10 @@ def _encode_groups(types: Types, state: NodeState) -> bytes:
     )
 
 
-def _decode_groups(types: Types, encoded: bytes, rows: pa.Table | None) -> NodeState:
+def _decode_groups(types: Types, encoded: bytes) -> Sequence[tuple[Row, int, tuple[State, ...]]]:
     groups = []
     for entry in as_list(msgspec.msgpack.decode(encoded)):
         key, count, accumulators = as_list(entry)
         assert isinstance(accumulators, bytes), "accumulators are bytes"
         groups.append((read_row(types, key), as_int(count), states_from_bytes(accumulators)))
-    return NodeState(rows, groups)
+    return groups

@@ -120,7 +120,8 @@ class SparkTickEngine:
         return await asyncio.to_thread(_peek, self._dataflows[dataflow_id], keys, as_of)
 
     async def allow_compaction(self, dataflow_id: GlobalId, since: Timestamp) -> None:
-        self._dataflows[dataflow_id].since = since
+        if dataflow_id in self._dataflows:
+            self._dataflows[dataflow_id].since = since
 
     async def drop(self, dataflow_id: GlobalId) -> None:
         dataflow = self._dataflows.pop(dataflow_id, None)

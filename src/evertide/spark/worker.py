@@ -31,10 +31,18 @@ from evertide.spark.source import (
     snapshot_inputs,
 )
 from evertide.vocab.ids import GlobalId, ShardId
-from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp, step_back, step_forward
+from evertide.vocab.timestamp import (
+    EMPTY_FRONTIER,
+    MIN_TS,
+    Timestamp,
+    step_back,
+    step_forward,
+)
 from evertide.vocab.update import Update
 
 POLL_SECONDS = 1.0
+# Peeks come at the newest timestamps; an index keeps this much history for those under way.
+INDEX_HISTORY_MS = 10_000
 KEPT_TICK_RECORDS = 10_000
 
 log = structlog.get_logger()
@@ -131,14 +139,11 @@ class Worker:
         return RunningDataflow(description, plan, sink)
 
     async def _drop(self, dataflow: RunningDataflow) -> None:
-        dataflow.stopped = "dropped"
-        dataflow.stop_building()
-        dataflow.moved.set()
-        if dataflow.engine is not None:
-            try:
-                await dataflow.engine.drop(dataflow.description.global_id)
-            except EngineLost:
-                pass  # its state went with it
+        engines = {e for e in (dataflow.engine, self._engine) if e is not None}
+        dataflow.stop("dropped")
+        dataflow.placement = None
+        for engine in engines:
+            await _forget(engine, dataflow)
         log.info("dataflow dropped", object_id=dataflow.description.global_id)
 
     async def run(self) -> None:
@@ -165,14 +170,31 @@ class Worker:
         except EngineLost as lost:
             self.lose_engine(lost.engine)
         except BelowSince as fault:
-            dataflow.stopped = str(fault)
-            log.error("dataflow cannot go on", object_id=dataflow.description.global_id,
-                      reason=str(fault))  # fmt: skip
+            await self._restart(dataflow, str(fault))
         except PersistFault:
             raise
         except Exception:  # this loop owns the dataflow
-            dataflow.stopped = "internal error"
+            dataflow.stop("internal error")
             log.exception("dataflow stopped", object_id=dataflow.description.global_id)
+
+    async def _restart(self, dataflow: RunningDataflow, reason: str) -> None:
+        """History that it needed has been merged.
+
+        An index begins again where its inputs are readable now. A view's holds keep that from
+        happening, so for a view it is a fault that someone must look at.
+        """
+        global_id = dataflow.description.global_id
+        if dataflow.sink is not None:
+            dataflow.stop(reason)
+            log.error("dataflow cannot go on", object_id=global_id, reason=reason)
+            return
+        log.warning("dataflow begins again", object_id=global_id, reason=reason)
+        engine = dataflow.engine
+        dataflow.stop_building()
+        dataflow.placement = None
+        dataflow.frontier = MIN_TS
+        if engine is not None:
+            await _forget(engine, dataflow)
 
     async def _step(self, dataflow: RunningDataflow) -> None:
         if self._engine is not None and dataflow.engine is not self._engine:
@@ -245,12 +267,19 @@ class Worker:
             await old.drop(dataflow.description.global_id)
 
     async def _start(self, dataflow: RunningDataflow) -> Timestamp:
-        """Where to hydrate: where it stood, or its as_of, or where its shard is; an index starts
-        where its inputs are first readable, so that every peek may ask it."""
+        """Where to hydrate: where it stood, or its as_of, or where its shard is.
+
+        An index starts a little in the past, so that peeks under way may ask it, but well above
+        its inputs' since, which may move before it is hydrated.
+        """
         if dataflow.frontier > 0:
             return step_back(dataflow.frontier)
         if dataflow.sink is None:
-            return await input_since(self._collections, dataflow.description.imports)
+            imports = dataflow.description.imports
+            since = await input_since(self._collections, imports)
+            upper = await input_upper(self._collections, imports)
+            recent = since if upper == EMPTY_FRONTIER else Timestamp(upper - 1 - INDEX_HISTORY_MS)
+            return max(since, recent)
         if dataflow.sink.upper == EMPTY_FRONTIER:
             return dataflow.description.as_of
         return max(dataflow.description.as_of, step_back(dataflow.sink.upper))
@@ -319,4 +348,12 @@ class Worker:
                 # Others of this replica may read it; pushes only come from other processes.
                 self._wake.set()
                 if dataflow.sink.stopped is not None:
-                    dataflow.stopped = dataflow.sink.stopped
+                    dataflow.stop(dataflow.sink.stopped)
+
+
+async def _forget(engine: Engine, dataflow: RunningDataflow) -> None:
+    """Drop what an engine keeps of a dataflow, built or half built."""
+    try:
+        await engine.drop(dataflow.description.global_id)
+    except EngineLost:
+        pass  # its state went with it

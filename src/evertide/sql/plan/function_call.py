@@ -22,7 +22,7 @@ from evertide.sql.plan.coercion import coerce, is_unknown, settle, with_position
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.resolve import position_of
 from evertide.vocab.errors import FeatureNotSupported
-from evertide.vocab.sql_type import BOOL, JSONB, SqlType, array_of
+from evertide.vocab.sql_type import BOOL, BYTEA, JSONB, SqlType, array_of
 
 TABLE_FUNCTIONS: Final = frozenset(
     {
@@ -81,7 +81,7 @@ def call_operator(
 def _concatenated(arguments: Sequence[Scalar], query: QueryContext) -> list[Scalar]:
     """A constant of no type beside a scalar is text: only beside an array could it be one."""
     typed = [argument.type for argument in arguments if not is_unknown(argument)]
-    if len(typed) != 1 or typed[0].element is not None or typed[0] == JSONB:
+    if len(typed) != 1 or typed[0].element is not None or typed[0] in (JSONB, BYTEA):
         return list(arguments)
     return [settle(argument, query.parameters) for argument in arguments]
 
