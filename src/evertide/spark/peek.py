@@ -28,6 +28,7 @@ from evertide.expr.functions.table import by_signature
 from evertide.expr.relation import Relation
 from evertide.persist.faults import BelowSince
 from evertide.persist.inline import decode_inline, encode_inline
+from evertide.spark.arrangement import BelowSince as IndexBelowSince
 from evertide.spark.engine import EngineLost, Peeked
 from evertide.spark.running import RunningDataflow
 from evertide.spark.worker import Worker
@@ -102,7 +103,7 @@ class PeekServer:
     async def _answer(self, command: Command, channel: Channel[Command]) -> None:
         try:
             response = await self._run(command)
-        except (Refused, EngineLost, BelowSince) as refusal:
+        except (Refused, EngineLost, BelowSince, IndexBelowSince) as refusal:
             response = RefusedResponse(command.request_id, str(refusal))
         except SqlError as error:
             response = FailedResponse(command.request_id, error.code, error.message)
