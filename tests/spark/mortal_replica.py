@@ -4,21 +4,21 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from evertide.spark.session import SessionSettings, start_session
 
 
 def main(directory: Path) -> None:
-    session = start_session(SessionSettings(directory=directory / "spark", workers=1))
+    session = start_session(SessionSettings(directory=directory / "[a], {b} *", workers=1))
     context = session.sparkContext
     worker_file = str(directory / "worker")
 
-    def stay(_partition: Iterator[int]) -> Iterator[int]:
+    def stay(_partition: Iterable[int]) -> Iterable[int]:
         Path(worker_file).write_text(str(os.getpid()))
         time.sleep(600)
-        return iter(())
+        return ()
 
     def run() -> None:
         context.parallelize([0], 1).mapPartitions(stay).collect()

@@ -45,8 +45,8 @@ def test_ticks_go_on_alike(spark_jobs: SparkJobs, tmp_path: Path, seed: int) -> 
         types, evaluator.tick(ticked, later(case), *span)
     )
     if index_key is not None:
-        rows = [evaluator.peek(d, None, Timestamp(UPPER - 1))[0] for d in (loaded, ticked)]
-        assert added_up(types, rows[0], ()) == added_up(types, rows[1], ())
+        peeked = [evaluator.peek(d, None, Timestamp(UPPER - 1)) for d in (loaded, ticked)]
+        assert added_up(types, *peeked[0]) == added_up(types, *peeked[1])
     evaluator.close()
 
 

@@ -44,7 +44,7 @@ def test_everything_spark_opens_is_on_loopback(spark_session: SparkSession) -> N
 
 def test_no_setting_holds_a_secret(tmp_path: Path) -> None:
     """They are arguments of a process, which every user of the machine can read."""
-    names = session_conf(SessionSettings(directory=tmp_path), "sockets")
+    names = session_conf(SessionSettings(directory=tmp_path), "local")
     assert not [name for name in names if "secret" in name or "password" in name]
 
 
