@@ -23,8 +23,8 @@ def test_a_joined_adapter_serves_the_same_environment(tmp_path: Path) -> None:
             ],
             stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
+        assert joined.stdout is not None
         try:
-            assert joined.stdout is not None
             line = joined.stdout.readline()
             address = dict(part.split("=", 1) for part in line.split()[2:])["sql"]
             dsn = f"postgresql://materialize@{address}/materialize"

@@ -13,9 +13,11 @@ from evertide.vocab.timestamp import Timestamp
 from tests.spark.random_plans import added_up, random_case
 
 AS_OF = Timestamp(6)
+# Spark's optimiser took wrong columns of a shared query for these; see session.py.
+SEEDS_THAT_MISLED_SPARK = (5046, 5051)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", [*range(40), *SEEDS_THAT_MISLED_SPARK])
 def test_random_relations(spark_jobs: SparkJobs, tmp_path: Path, seed: int) -> None:
     """Method: half of each collection's updates lie in a part, half inline."""
     case = random_case(seed)
