@@ -42,6 +42,9 @@ Imports: TypeAlias = Mapping[GlobalId, PartFiles]
 StatefulNode: TypeAlias = ArrangeNode | ReduceNode | TopKNode | ThresholdNode
 GroupState: TypeAlias = tuple[Row, int, tuple[State, ...]]
 
+# Apart from queries, so that these do not wait for a large hydration to end.
+HYDRATION_POOL = "hydration"
+
 
 @dataclass(frozen=True, slots=True)
 class Hydrated:
@@ -95,10 +98,10 @@ def hydrate(
     states: dict[int, NodeState] = {}
     for position, node in enumerate(plan.nodes):
         if isinstance(node, ArrangeNode | ReduceNode | TopKNode | ThresholdNode):
-            with jobs.job() as job:
+            with jobs.job(HYDRATION_POOL) as job:
                 source = _contents(job, plan, imports, as_of)[node.input]
                 states[position] = _node_state(job, node, source, as_of, cancelled)
-    with jobs.job() as job:
+    with jobs.job(HYDRATION_POOL) as job:
         output = render_consolidated(job.builder, _contents(job, plan, imports, as_of)[-1])
         table = job.run(_hashed(job.builder, output, index_key or ()), cancelled)
     contents = decode_contents(plan.types, table)

@@ -26,6 +26,9 @@ from evertide.spark.udf import FunctionRegistry
 from evertide.spark.watch import JobWatch
 from evertide.vocab.update import Update
 
+# Sessions of one application share it, and job groups by name with it.
+_NUMBERS = itertools.count()
+
 
 class SparkJobs:
     """One per session. `directory` is its own, for files that live as long as one job."""
@@ -33,9 +36,8 @@ class SparkJobs:
     def __init__(self, session: SparkSession, directory: Path) -> None:
         self.session = session
         self.functions = FunctionRegistry(session)
-        self.watch = JobWatch(session.sparkContext)
+        self.watch = JobWatch(session)
         self._directory = directory
-        self._numbers = itertools.count()
         # What an earlier process of this replica left when it was killed.
         shutil.rmtree(directory, ignore_errors=True)
 
@@ -43,20 +45,22 @@ class SparkJobs:
         """The same application, but tuned for jobs whose data is tiny."""
         return SparkJobs(tiny_job_session(self.session), self._directory / "tiny")
 
-    def job(self) -> "Job":
+    def job(self, pool: str = "query") -> "Job":
         """A new job with nothing in it; use it in a with statement."""
-        number = next(self._numbers)
-        return Job(self, f"j{number}", self._directory / f"j{number}")
+        number = next(_NUMBERS)
+        return Job(self, f"j{number}", pool, self._directory / f"j{number}")
 
 
 class Job:
     """One text under construction, its inputs, and their end."""
 
-    def __init__(self, jobs: SparkJobs, prefix: str, directory: Path) -> None:
+    def __init__(self, jobs: SparkJobs, prefix: str, pool: str, directory: Path) -> None:
         self.builder = TextBuilder(prefix=prefix)
         self._jobs = jobs
+        self._pool = pool
         self._directory = directory
         self._views: list[str] = []
+        self._files = 0
 
     def __enter__(self) -> Self:
         self._directory.mkdir(mode=0o700, parents=True)
@@ -89,13 +93,15 @@ class Job:
             self._offer_files(schema, [self.write(table)], name)
         self._jobs.functions.register(self.builder.functions.values())
         text = self.builder.text(select)
-        with self._jobs.watch.job(self.builder.prefix, cancelled or threading.Event()):
+        given_up = cancelled or threading.Event()
+        with self._jobs.watch.job(self.builder.prefix, self._pool, given_up):
             frame = self._jobs.session.sql(text, args=self.builder.parameters or None)
             return frame.toArrow()
 
     def write(self, table: pa.Table) -> Path:
         """A table as a file of this job."""
-        path = self._directory / f"{len(list(self._directory.iterdir()))}.parquet"
+        self._files += 1
+        path = self._directory / f"{self._files}.parquet"
         write_parquet(table, path)
         return path
 

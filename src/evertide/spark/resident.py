@@ -252,7 +252,7 @@ class Resident:
         if self._current is not None:
             self._current.close()
         await asyncio.to_thread(self._jobs.join, HELLO_SECONDS)
-        shutil.rmtree(self._directory / "state", ignore_errors=True)
+        await asyncio.to_thread(shutil.rmtree, self._directory / "state", ignore_errors=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection: a task that proves who it is replaces the one before it."""
