@@ -15,6 +15,7 @@ import psycopg
 from tests.support.server import (
     Server,
     alive,
+    command_line,
     descendants_of,
     eventually,
     running_server,
@@ -25,7 +26,7 @@ from tests.support.server import (
 def _java(server: Server) -> list[int]:
     replicas = server.pids_of("replica")
     below = [pid for replica in replicas for pid in descendants_of(replica)]
-    return [pid for pid in below if "java" in Path(f"/proc/{pid}/cmdline").read_text()[:200]]
+    return [pid for pid in below if "java" in command_line(pid)[:200]]
 
 
 def test_a_killed_jvm_is_replaced_and_views_go_on(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ class Server:
         """Children that run `evertide.cli.<program>`."""
         found = []
         for pid in descendants_of(self.process.pid):
-            command = _command_line(pid)
+            command = command_line(pid)
             if f"evertide.cli.{program}" in command:
                 found.append(pid)
         return found
@@ -99,7 +99,8 @@ def _parent(pid: int) -> int | None:
     return int(stat.rsplit(")", 1)[1].split()[1])
 
 
-def _command_line(pid: int) -> str:
+def command_line(pid: int) -> str:
+    """What a process was started as; nothing once it is gone."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
     except (FileNotFoundError, ProcessLookupError):

@@ -24,8 +24,17 @@ def _socket_inodes(pid: int) -> set[str]:
 
 
 def _listening(pid: int) -> list[str]:
-    """Local addresses of the process's listening TCP sockets, as /proc spells them."""
-    own = _socket_inodes(pid)
+    """Local addresses of the process's listening TCP sockets, as /proc spells them.
+
+    A process that ended meanwhile, a Spark worker say, listens to nothing.
+    """
+    try:
+        return _addresses(pid, _socket_inodes(pid))
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def _addresses(pid: int, own: set[str]) -> list[str]:
     addresses = []
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
