@@ -37,6 +37,8 @@ async def run_set(plan: SetVariablePlan, session: Session, env: Environment) -> 
 
 
 async def _note_missing(name: str, session: Session, env: Environment) -> None:
+    if name not in ("cluster", "database"):
+        return
     snapshot = await env.catalog.current()
     if name == "cluster" and snapshot.cluster_named(session.cluster) is None:
         message = f'cluster "{session.cluster}" does not exist'

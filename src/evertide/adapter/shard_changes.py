@@ -10,7 +10,7 @@ from functools import partial
 from evertide.catalog.objects import Index, Item, MaterializedView, Table, View
 from evertide.catalog.snapshot import Snapshot
 from evertide.catalog.transact import TransactResult
-from evertide.dataflow.description import Import
+from evertide.dataflow.description import Import, hold_owner
 from evertide.persist.state import (
     Changed,
     ShardChange,
@@ -22,7 +22,7 @@ from evertide.persist.state import (
     release_hold,
     set_hold,
 )
-from evertide.vocab.ids import GlobalId, ShardId
+from evertide.vocab.ids import ShardId
 from evertide.vocab.timestamp import Timestamp
 
 
@@ -38,11 +38,6 @@ def shard_changes(
         for change in _dropped(item, snapshot):
             _add(changes, change)
     return list(changes.values())
-
-
-def hold_owner(global_id: GlobalId) -> str:
-    """The name under which a view's hold stands in its inputs' states."""
-    return f"view {global_id}"
 
 
 def _created(item: Item, imports: Sequence[Import]) -> list[ShardChange]:

@@ -53,3 +53,11 @@ class DataflowDescription:
     export: Export
     # Where the dataflow starts: the output is exact from here on.
     as_of: Timestamp
+
+
+def hold_owner(global_id: GlobalId) -> str:
+    """The name under which a view's critical hold stands in its inputs' states.
+
+    Whoever creates the view takes the hold, and whoever runs it moves it: both must agree.
+    """
+    return f"view {global_id}"

@@ -110,9 +110,7 @@ class SparkApplication:
             index_key=dataflow.index_key,
             directory=self._directory(f"load-{self._loads}"),
         )
-        updates = [Update(row, as_of, diff) for row, diff in hydrated.output.rows]
-        updates += [Update((), as_of, diff, error) for error, diff in hydrated.output.errors]
-        return updates
+        return hydrated.output.updates(as_of)
 
     async def one_shot(
         self, relation: Relation, imports: tuple[Import, ...], as_of: Timestamp

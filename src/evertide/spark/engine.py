@@ -31,6 +31,12 @@ class Peeked:
     rows: Sequence[tuple[Row, int]]
     errors: Sequence[tuple[str, int]]
 
+    def updates(self, as_of: Timestamp) -> list[Update]:
+        """The same as updates at a timestamp."""
+        updates = [Update(row, as_of, diff) for row, diff in self.rows]
+        updates += [Update((), as_of, diff, error) for error, diff in self.errors]
+        return updates
+
 
 class Engine(Protocol):
     """Keeps the state of dataflows and turns input changes into output changes.

@@ -3,7 +3,7 @@
 import asyncio
 from functools import partial
 
-from evertide.dataflow.description import ShardExport
+from evertide.dataflow.description import ShardExport, hold_owner
 from evertide.persist.handle import PersistClient
 from evertide.persist.state import ShardChange, existing, move_hold
 from evertide.spark.engine import EngineLost
@@ -48,6 +48,6 @@ def hold_changes(dataflow: RunningDataflow) -> list[ShardChange]:
         return []
     assert isinstance(dataflow.description.export, ShardExport)
     hold_ts = max(dataflow.description.as_of, step_back(sink.upper))
-    owner = f"view {dataflow.description.global_id}"
+    owner = hold_owner(dataflow.description.global_id)
     transition = existing(partial(move_hold, owner=owner, hold_ts=hold_ts))
     return [ShardChange(i.shard_id, transition) for i in dataflow.description.imports]

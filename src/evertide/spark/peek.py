@@ -36,7 +36,6 @@ from evertide.vocab.errors import InternalError, ProgramLimitExceeded, SqlError
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import Timestamp
-from evertide.vocab.update import Update
 
 # A connection with more requests than this under way is not read from.
 MAX_REQUESTS = 256
@@ -149,7 +148,7 @@ class PeekServer:
             desc = RelationDesc(tuple(export.desc.columns[i] for i in export.key))
             keys = list(decode_inline(desc, command.keys).rows)
         peeked = await placement.engine.peek(dataflow.description.global_id, keys, as_of)
-        return RowsResponse(command.request_id, _encode(peeked, as_of))
+        return RowsResponse(command.request_id, encode_inline(peeked.updates(as_of)))
 
     async def _peek_relation(self, command: PeekRelationCommand) -> Response:
         await self._catalog.wait_beyond(Timestamp(command.catalog_ts))
@@ -158,7 +157,7 @@ class PeekServer:
         peeked = await self._one_shot(
             decode_relation(command.relation, by_signature), imports, as_of
         )
-        return RowsResponse(command.request_id, _encode(peeked, as_of))
+        return RowsResponse(command.request_id, encode_inline(peeked.updates(as_of)))
 
     def _facts(self, relation: str) -> tuple[tuple[str | int | float | bool | None, ...], ...]:
         """Rows of a system relation; the second column, the replica, is left to the adapter."""
@@ -195,9 +194,3 @@ async def _wait_for_frontier(dataflow: RunningDataflow, as_of: Timestamp) -> Non
         if dataflow.stopped is not None:
             raise Refused(f"the index stopped: {dataflow.stopped}")
         await dataflow.moved.wait()
-
-
-def _encode(peeked: Peeked, as_of: Timestamp) -> bytes:
-    updates = [Update(row, as_of, diff) for row, diff in peeked.rows]
-    updates += [Update((), as_of, diff, error) for error, diff in peeked.errors]
-    return encode_inline(updates)

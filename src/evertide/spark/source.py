@@ -43,13 +43,7 @@ async def snapshot_inputs(
     collections: Collections, imports: Sequence[Import], as_of: Timestamp
 ) -> dict[GlobalId, list[Update]]:
     """Every input's contents as updates at `as_of`: the delta from nothing."""
-    inputs = {}
-    for collection in imports:
-        contents = await collections.contents(collection, as_of)
-        updates = [Update(row, as_of, diff) for row, diff in contents.rows]
-        updates += [Update((), as_of, diff, error) for error, diff in contents.errors]
-        inputs[collection.global_id] = updates
-    return inputs
+    return {i.global_id: (await collections.contents(i, as_of)).updates() for i in imports}
 
 
 async def input_deltas(
