@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -10,57 +9,12 @@ from evertide.catalog.ops import CreateItemOp, DropItemsOp, Op
 from evertide.catalog.service import CatalogService
 from evertide.catalog.snapshot import Snapshot
 from evertide.persist.store.protocol import (
-    AppliedWrite,
-    CompareAndSet,
     Consensus,
-    Head,
-    SetOutcome,
-    Unchanged,
 )
 from evertide.vocab.errors import SqlError
-from evertide.vocab.ids import Epoch, ShardId
+from evertide.vocab.ids import Epoch
 from tests.catalog.environment import PUBLIC, Environment, commit, create_table, create_view
-
-
-class Wavering:
-    """A consensus store that lets others go first, before and after each call, by a seed."""
-
-    def __init__(self, consensus: Consensus, chance: random.Random) -> None:
-        self._consensus = consensus
-        self._chance = chance
-
-    async def _pause(self) -> None:
-        for _ in range(self._chance.randrange(4)):
-            await asyncio.sleep(0)
-
-    async def head(
-        self, shard_id: ShardId, known_seqno: int | None = None
-    ) -> Head | Unchanged | None:
-        await self._pause()
-        return await self._consensus.head(shard_id, known_seqno)
-
-    async def heads(
-        self, known_seqnos: Mapping[ShardId, int | None]
-    ) -> dict[ShardId, Head | Unchanged | None]:
-        await self._pause()
-        answer = await self._consensus.heads(known_seqnos)
-        await self._pause()
-        return answer
-
-    async def shard_ids(self) -> list[ShardId]:
-        return await self._consensus.shard_ids()
-
-    async def compare_and_set_all(
-        self, sets: Sequence[CompareAndSet], *, applied: Sequence[AppliedWrite] = ()
-    ) -> SetOutcome:
-        await self._pause()
-        answer = await self._consensus.compare_and_set_all(sets, applied=applied)
-        await self._pause()
-        return answer
-
-    async def compare_and_set_each(self, sets: Sequence[CompareAndSet]) -> SetOutcome:
-        await self._pause()
-        return await self._consensus.compare_and_set_each(sets)
+from tests.support.jitter import JitteryConsensus
 
 
 class WaveringEnvironment(Environment):
@@ -69,7 +23,7 @@ class WaveringEnvironment(Environment):
         self._chance = random.Random(seed)
 
     def consensus(self, epoch: Epoch) -> Consensus:
-        return Wavering(super().consensus(epoch), self._chance)
+        return JitteryConsensus(super().consensus(epoch), self._chance)
 
 
 async def create_tables(service: CatalogService, prefix: str, count: int) -> list[str]:

@@ -1,21 +1,11 @@
 """Writers that race for one shard or one set of tables, and what must hold afterwards."""
 
-import asyncio
-import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 from evertide.persist.handle import Appended, PersistClient
 from evertide.persist.state import UpperMismatch
-from evertide.persist.store.protocol import (
-    AppliedWrite,
-    CompareAndSet,
-    Consensus,
-    Head,
-    SetOutcome,
-    Unchanged,
-)
 from evertide.persist.txn import Committed, TableWrite, Txns, TxnsUpperMismatch
 from evertide.vocab.ids import ShardId
 from evertide.vocab.relation_desc import relation_desc
@@ -26,51 +16,6 @@ from evertide.vocab.update import Update
 T = TypeVar("T")
 DESC = relation_desc(("writer", TEXT), ("number", INT8))
 SHARD = ShardId("s1")
-
-
-class JitteryConsensus:
-    """A consensus whose calls start and answer some random steps of the event loop later."""
-
-    def __init__(self, inner: Consensus, rng: random.Random) -> None:
-        self._inner = inner
-        self._rng = rng
-
-    async def _wait(self) -> None:
-        for _ in range(self._rng.randrange(4)):
-            await asyncio.sleep(0)
-
-    async def head(
-        self, shard_id: ShardId, known_seqno: int | None = None
-    ) -> Head | Unchanged | None:
-        await self._wait()
-        found = await self._inner.head(shard_id, known_seqno)
-        await self._wait()
-        return found
-
-    async def heads(
-        self, known_seqnos: Mapping[ShardId, int | None]
-    ) -> dict[ShardId, Head | Unchanged | None]:
-        await self._wait()
-        found = await self._inner.heads(known_seqnos)
-        await self._wait()
-        return found
-
-    async def shard_ids(self) -> list[ShardId]:
-        return await self._inner.shard_ids()
-
-    async def compare_and_set_all(
-        self, sets: Sequence[CompareAndSet], *, applied: Sequence[AppliedWrite] = ()
-    ) -> SetOutcome:
-        await self._wait()
-        outcome = await self._inner.compare_and_set_all(sets, applied=applied)
-        await self._wait()
-        return outcome
-
-    async def compare_and_set_each(self, sets: Sequence[CompareAndSet]) -> SetOutcome:
-        await self._wait()
-        outcome = await self._inner.compare_and_set_each(sets)
-        await self._wait()
-        return outcome
 
 
 async def append_one(client: PersistClient, writer: str, number: int) -> None:

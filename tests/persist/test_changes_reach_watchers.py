@@ -15,7 +15,8 @@ from evertide.persist.store.memory import MemoryBlob, MemoryStore
 from evertide.vocab.ids import ShardId
 from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp
 from evertide.vocab.update import Update
-from tests.persist.racing import DESC, SHARD, JitteryConsensus
+from tests.persist.racing import DESC, SHARD
+from tests.support.jitter import JitteryConsensus
 
 Heard = list[Collection[ShardId] | None]
 

@@ -21,11 +21,11 @@ from evertide.vocab.update import Update
 from tests.persist.racing import (
     DESC,
     SHARD,
-    JitteryConsensus,
     append_one,
     check_rows,
     commit_one,
 )
+from tests.support.jitter import JitteryConsensus
 
 TABLES = [ShardId("t1"), ShardId("t2")]
 

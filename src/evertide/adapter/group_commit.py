@@ -2,18 +2,15 @@
 
 Everything that waits when a round begins commits together, atomically, at one timestamp. A client
 is told only after the commit is durable *and* the oracle knows it: a read that starts after that
-takes a timestamp not below it. Where the oracle lives in the consensus store both happen in one
-store transaction.
+takes a timestamp not below it (adapter/committer.py).
 """
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evertide.oracle.protocol import TimestampOracle
-from evertide.persist.store.protocol import AppliedWrite
+from evertide.adapter.committer import Committer
 from evertide.persist.txn import (
-    CommitOutcome,
     Committed,
     TableForgotten,
     TableWrite,
@@ -25,7 +22,7 @@ from evertide.vocab.datum import Row
 from evertide.vocab.errors import SerializationFailure, UndefinedTable
 from evertide.vocab.ids import ShardId
 from evertide.vocab.relation_desc import RelationDesc
-from evertide.vocab.timestamp import Timeline, Timestamp
+from evertide.vocab.timestamp import Timestamp
 
 # With no writes, time still moves on this often, so that views and reads do not stand still.
 IDLE_ADVANCE_MS = 1_000
@@ -61,13 +58,10 @@ def merged(pending: Sequence[PendingWrite]) -> dict[ShardId, TableWrite]:
 class GroupCommit:
     """Owns the queue of waiting writes and the one task that commits them."""
 
-    def __init__(
-        self, txns: Txns, oracle: TimestampOracle, clock: Clock, *, oracle_in_store: bool
-    ) -> None:
+    def __init__(self, txns: Txns, committer: Committer, clock: Clock) -> None:
         self._txns = txns
-        self._oracle = oracle
+        self._committer = committer
         self._clock = clock
-        self._oracle_in_store = oracle_in_store
         self._waiting: list[PendingWrite] = []
         self._wake = asyncio.Event()
         # Held while a round commits, and by a read-then-write that must not be overtaken again.
@@ -92,11 +86,10 @@ class GroupCommit:
         expected_upper: Timestamp,
     ) -> Timestamp | NotTheUpper:
         """Commit only if nothing was committed since the upper that the rows were computed at."""
-        write_ts = await self._oracle.write_ts(Timeline.EPOCH_MS)
-        outcome = await self._commit(writes, write_ts, expected_upper)
+        outcome = await self._committer.commit(writes, expected_upper)
         match outcome:
-            case Committed():
-                return write_ts
+            case Committed(at=at):
+                return at
             case TxnsUpperMismatch(actual=actual):
                 return NotTheUpper(actual)
             case TableForgotten(shard_id=shard_id):
@@ -122,11 +115,10 @@ class GroupCommit:
             pending = [write for write in pending if not write.done.cancelled()]
             if not pending:
                 return
-            write_ts = await self._oracle.write_ts(Timeline.EPOCH_MS)
-            outcome = await self._commit(merged(pending), write_ts, None)
+            outcome = await self._committer.commit(merged(pending), None)
             match outcome:
-                case Committed():
-                    _acknowledge(pending, write_ts)
+                case Committed(at=at):
+                    _acknowledge(pending, at)
                     return
                 case TxnsUpperMismatch():
                     continue
@@ -141,23 +133,7 @@ class GroupCommit:
         now_ms = self._clock.now_ms()
         if await self._txns.upper() > now_ms - IDLE_ADVANCE_MS * 9 // 10:
             return
-        write_ts = await self._oracle.write_ts(Timeline.EPOCH_MS)
-        await self._commit({}, write_ts, None)
-
-    async def _commit(
-        self,
-        writes: Mapping[ShardId, TableWrite],
-        write_ts: Timestamp,
-        expected_upper: Timestamp | None,
-    ) -> CommitOutcome:
-        """Commit and apply: the oracle hears of a write no later than its client does."""
-        applied = [AppliedWrite(Timeline.EPOCH_MS, write_ts)] if self._oracle_in_store else []
-        outcome = await self._txns.commit(
-            writes, at=write_ts, expected_upper=expected_upper, applied=applied
-        )
-        if isinstance(outcome, Committed) and not self._oracle_in_store:
-            await self._oracle.apply_write(Timeline.EPOCH_MS, write_ts)
-        return outcome
+        await self._committer.commit({}, None)
 
 
 def _dropped(name: str) -> UndefinedTable:

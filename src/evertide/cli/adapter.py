@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import uvloop
 
+from evertide.adapter.committer import ClaimingCommitter
 from evertide.adapter.connection import Connections
 from evertide.adapter.environment import Environment
 from evertide.adapter.group_commit import GroupCommit
@@ -90,7 +91,7 @@ class AdapterProcess:
 
 
 def _environment(boot: Boot, opened: Opened) -> Environment:
-    writes = GroupCommit(opened.txns, opened.oracle, opened.clock, oracle_in_store=True)
+    writes = GroupCommit(opened.txns, ClaimingCommitter(opened.txns, opened.clock), opened.clock)
     return Environment(
         EnvironmentId(boot.environment_id),
         opened.catalog,

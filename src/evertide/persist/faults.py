@@ -29,6 +29,26 @@ class StoreUnreachable(PersistFault):
         self.holder_pid = holder_pid
 
 
+class StoreFull(PersistFault):
+    """The store has no room. Nothing was done, or what was done is undone; ask again later."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"store full: {reason}")
+        self.reason = reason
+
+
+class StoreFailing(PersistFault):
+    """The store answers with I/O errors; ask again later.
+
+    A change that ended so is settled as far as the store can be asked: it is not visible. Only a
+    crash before the store's next commit may still bring it to light, so it is done once at most.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"store failing: {reason}")
+        self.reason = reason
+
+
 class BelowSince(PersistFault):
     """History before `since` has been merged, so contents at `as_of` are no longer exact."""
 
@@ -50,10 +70,27 @@ class ShardMissing(PersistFault):
 class BlobMissing(PersistFault):
     """The store holds nothing under this key: collected as garbage, or lost."""
 
-    def __init__(self, key: str) -> None:
-        super().__init__(f"blob {key} does not exist")
+    def __init__(self, key: str, *, shard_id: ShardId | None = None) -> None:
+        name = f"blob {key}" if shard_id is None else _part(shard_id, key)
+        super().__init__(f"{name} does not exist")
         self.key = key
+        self.shard_id = shard_id
 
 
 class Corrupt(PersistFault):
     """Stored bytes are not what was written."""
+
+    def __init__(
+        self, message: str, *, shard_id: ShardId | None = None, key: str | None = None
+    ) -> None:
+        part = _part(shard_id, key)
+        super().__init__(f"{part}: {message}" if part else message)
+        self.shard_id = shard_id
+        self.key = key
+
+
+def _part(shard_id: ShardId | None, key: str | None) -> str:
+    """What a message calls the part, as far as it is known."""
+    if shard_id is None:
+        return "" if key is None else f"part {key}"
+    return f"shard {shard_id}, " + ("inline part" if key is None else f"part {key}")

@@ -1,12 +1,12 @@
 """What a process may ask of its shards."""
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from evertide.persist.contents import Contents
 from evertide.persist.faults import ShardMissing
-from evertide.persist.machine import Applied, Machine, Refused
+from evertide.persist.machine import Applied, ApplyOutcome, Machine, Refused
 from evertide.persist.maintenance import GARBAGE_GRACE_S, Maintenance
 from evertide.persist.notify import LocalNotifier, Notifier
 from evertide.persist.prepare import discard, store_updates
@@ -29,7 +29,13 @@ from evertide.persist.state import (
     existing,
     initial_state,
 )
-from evertide.persist.store.protocol import AppliedWrite, Blob, Consensus
+from evertide.persist.store.protocol import (
+    AppliedWrite,
+    Blob,
+    ClaimedWrite,
+    ClaimLost,
+    Consensus,
+)
 from evertide.persist.watch import Watch
 from evertide.vocab.clock import Clock, SystemClock
 from evertide.vocab.ids import GlobalId, ShardId
@@ -209,13 +215,32 @@ class PersistClient:
 
         `also` comes first, so that a shard may be created and appended to at once.
         """
+        outcome = await self._append_all(
+            appends, lambda changes: self.machine.apply_all([*also, *changes], applied=applied)
+        )
+        assert not isinstance(outcome, ClaimLost), "nothing was claimed"
+        return outcome
+
+    async def append_claiming(
+        self, appends: Sequence[Append], claimed: ClaimedWrite, *, also: Sequence[ShardChange] = ()
+    ) -> Appended | Refused | ClaimLost:
+        """As append_all, with a write timestamp that the same transaction takes and applies."""
+        return await self._append_all(
+            appends, lambda changes: self.machine.apply_claiming([*also, *changes], claimed)
+        )
+
+    async def _append_all(
+        self,
+        appends: Sequence[Append],
+        apply: Callable[[list[ShardChange]], Awaitable[ApplyOutcome | ClaimLost]],
+    ) -> Appended | Refused | ClaimLost:
         prepared = await self._prepare(appends)
         changes = [_change(one, parts) for one, parts in zip(appends, prepared, strict=True)]
-        outcome = await self.machine.apply_all([*also, *changes], applied=applied)
+        outcome = await apply(changes)
         states = outcome.states if isinstance(outcome, Applied) else {}
         for one, parts in zip(appends, prepared, strict=True):
             await self._finish(one, parts, states.get(one.shard_id))
-        if isinstance(outcome, Refused):
+        if not isinstance(outcome, Applied):
             return outcome
         return Appended(max((one.upper for one in appends), default=MIN_TS))
 

@@ -13,11 +13,15 @@ from evertide.persist.state import (
     encode_state,
 )
 from evertide.persist.store.protocol import (
+    AllSet,
     AppliedWrite,
+    ClaimedWrite,
+    ClaimLost,
     CompareAndSet,
     Consensus,
     Head,
     SetMismatch,
+    SetOutcome,
     Unchanged,
 )
 from evertide.vocab.ids import ShardId
@@ -86,14 +90,36 @@ class Machine:
 
         Several changes of one shard are made one after the other.
         """
+        outcome = await self._apply_all(changes, applied, None)
+        assert not isinstance(outcome, ClaimLost), "nothing was claimed"
+        return outcome
+
+    async def apply_claiming(
+        self, changes: Sequence[ShardChange], claimed: ClaimedWrite
+    ) -> ApplyOutcome | ClaimLost:
+        """As apply_all, with a write timestamp that the same transaction takes and applies."""
+        return await self._apply_all(changes, (), claimed)
+
+    async def _apply_all(
+        self,
+        changes: Sequence[ShardChange],
+        applied: Sequence[AppliedWrite],
+        claimed: ClaimedWrite | None,
+    ) -> ApplyOutcome | ClaimLost:
         shard_ids = sorted({change.shard_id for change in changes})
         while True:
             known = await self.read_all(shard_ids)
             decided = _decide_all(known, changes)
             if isinstance(decided, Refused):
                 return decided
-            if await self._set_all(_sets(known, decided), decided, applied):
-                return Applied(decided)
+            outcome = await self._set_all(_sets(known, decided), decided, applied, claimed)
+            match outcome:
+                case AllSet():
+                    return Applied(decided)
+                case ClaimLost():
+                    return outcome
+                case SetMismatch():
+                    continue  # decided again, against what the other one left
 
     async def apply_each(self, changes: Sequence[ShardChange]) -> list[ShardState | Refusal]:
         """Each change for itself, in one store transaction; outcomes in the order of changes.
@@ -122,13 +148,15 @@ class Machine:
         sets: Sequence[CompareAndSet],
         decided: Mapping[ShardId, ShardState],
         applied: Sequence[AppliedWrite],
-    ) -> bool:
-        async def attempt() -> bool:
-            outcome = await self._consensus.compare_and_set_all(sets, applied=applied)
-            if isinstance(outcome, SetMismatch):
-                return False
-            self._remember(sets, decided)
-            return True
+        claimed: ClaimedWrite | None,
+    ) -> SetOutcome | ClaimLost:
+        async def attempt() -> SetOutcome | ClaimLost:
+            outcome = await self._consensus.compare_and_set_all(
+                sets, applied=applied, claimed=claimed
+            )
+            if isinstance(outcome, AllSet):
+                self._remember(sets, decided)
+            return outcome
 
         return await _to_the_end(attempt())
 

@@ -28,6 +28,8 @@ class InlinePart(msgspec.Struct, frozen=True, array_like=True, tag="i"):
 
     payload: bytes
     rows: int
+    # The version of the shard's schema that it was written under.
+    schema: int = 0
 
     @property
     def size_bytes(self) -> int:
@@ -42,6 +44,11 @@ class BlobPart(msgspec.Struct, frozen=True, array_like=True, tag="b"):
     rows: int
     size_bytes: int
     checksum: int
+    # The version of the shard's schema that it was written under.
+    schema: int = 0
+    # Which rows of its batch it holds: those whose hash is `bucket` modulo `buckets`.
+    bucket: int = 0
+    buckets: int = 1
 
 
 Part: TypeAlias = InlinePart | BlobPart
@@ -79,6 +86,12 @@ class Hold(msgspec.Struct, frozen=True, array_like=True):
     expires_ms: int | None
 
 
+class Schema(msgspec.Struct, frozen=True, array_like=True):
+    """The types of a shard's columns, as their names; a later one only adds nullable columns."""
+
+    columns: tuple[str, ...]
+
+
 class ShardState(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """All that is known about a shard."""
 
@@ -94,6 +107,10 @@ class ShardState(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     holds: tuple[Hold, ...] = ()
     # A dropped table: readable, never appended to.
     forgotten: bool = False
+    # By version: parts name theirs by its place here. Empty in shards from before versions.
+    schemas: tuple[Schema, ...] = ()
+    # When it was forgotten, by the wall clock, so that its parts can be removed in the end.
+    forgotten_at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from itertools import repeat
 from typing import TypeAlias
 
 from evertide.persist.contents import Contents
-from evertide.persist.handle import Append, PersistClient, Refused
+from evertide.persist.handle import Append, Appended, PersistClient, Refused
 from evertide.persist.state import (
     Changed,
     Forgotten,
@@ -31,12 +31,12 @@ from evertide.persist.state import (
     initial_state,
     restore,
 )
-from evertide.persist.store.protocol import AppliedWrite
+from evertide.persist.store.protocol import AppliedWrite, ClaimedWrite, ClaimLost
 from evertide.persist.updates import zip_updates
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import ShardId
 from evertide.vocab.relation_desc import RelationDesc
-from evertide.vocab.timestamp import EMPTY_FRONTIER, MIN_TS, Timestamp, step_forward
+from evertide.vocab.timestamp import EMPTY_FRONTIER, MIN_TS, Timeline, Timestamp, step_forward
 from evertide.vocab.update import Update
 
 
@@ -67,6 +67,13 @@ class TableForgotten:
     """The table was dropped before the commit."""
 
     shard_id: ShardId
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampTaken:
+    """The timestamp was not beyond all handed out before: claim one beyond `last`."""
+
+    last: Timestamp
 
 
 CommitOutcome: TypeAlias = Committed | TxnsUpperMismatch | TableForgotten
@@ -105,6 +112,38 @@ class Txns:
         written since a reader saw all tables complete up to it. `applied` rides along, so that the
         commit and the oracle's apply_write cost one store transaction.
         """
+        appends, also = self._changes(writes, at, expected_upper)
+        outcome = await self._client.append_all(appends, also=also, applied=applied)
+        return Committed(at) if isinstance(outcome, Appended) else _lost(outcome)
+
+    async def commit_claiming(
+        self,
+        writes: Mapping[ShardId, TableWrite],
+        *,
+        at: Timestamp,
+        expected_upper: Timestamp | None = None,
+    ) -> CommitOutcome | TimestampTaken:
+        """As commit, where `at` was not handed out by the oracle: the store transaction takes it.
+
+        Only where the oracle lives in the consensus store. One durable commit instead of two.
+        """
+        appends, also = self._changes(writes, at, expected_upper)
+        claimed = ClaimedWrite(Timeline.EPOCH_MS, at)
+        outcome = await self._client.append_claiming(appends, claimed, also=also)
+        match outcome:
+            case Appended():
+                return Committed(at)
+            case ClaimLost(last):
+                return TimestampTaken(last)
+            case Refused():
+                return _lost(outcome)
+
+    def _changes(
+        self,
+        writes: Mapping[ShardId, TableWrite],
+        at: Timestamp,
+        expected_upper: Timestamp | None,
+    ) -> tuple[list[Append], list[ShardChange]]:
         upper = step_forward(at)
         appends = [
             Append(shard_id, write.desc, _updates(write.rows, at), None, upper)
@@ -114,8 +153,7 @@ class Txns:
         # A write without rows still needs its table to be there.
         present = [ShardChange(s, existing(_check_kept)) for s, w in writes.items() if not w.rows]
         advance = ShardChange(self._shard, existing(lambda s: _advance(s, at, expected_upper)))
-        outcome = await self._client.append_all(appends, also=[advance, *present], applied=applied)
-        return Committed(at) if not isinstance(outcome, Refused) else _lost(outcome)
+        return appends, [advance, *present]
 
     def register(self, shard_id: ShardId, since: Timestamp = MIN_TS) -> ShardChange:
         """Make a table's shard, or bring it back after `forget` with the contents it had.

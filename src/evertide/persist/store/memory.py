@@ -8,6 +8,8 @@ from evertide.persist.faults import BlobMissing, Fenced
 from evertide.persist.store.protocol import (
     AllSet,
     AppliedWrite,
+    ClaimedWrite,
+    ClaimLost,
     CompareAndSet,
     Head,
     OracleRow,
@@ -28,6 +30,7 @@ class _Cells:
     epoch: Epoch
     heads: dict[ShardId, Head] = field(default_factory=dict)
     timelines: dict[Timeline, OracleRow] = field(default_factory=dict)
+    notes: dict[str, str] = field(default_factory=dict)
 
     def check(self, epoch: Epoch) -> None:
         if epoch != self.epoch:
@@ -63,6 +66,13 @@ class MemoryStore:
     def oracle_rows(self, epoch: Epoch) -> "MemoryOracleRows":
         return MemoryOracleRows(self._cells, epoch)
 
+    async def note(self, name: str, text: str) -> str:
+        return self._cells.notes.setdefault(name, text)
+
+    async def set_note(self, epoch: Epoch, name: str, text: str) -> None:
+        self._cells.check(epoch)
+        self._cells.notes[name] = text
+
     async def close(self) -> None:
         pass
 
@@ -88,12 +98,21 @@ class MemoryConsensus:
         return sorted(self._cells.heads)
 
     async def compare_and_set_all(
-        self, sets: Sequence[CompareAndSet], *, applied: Sequence[AppliedWrite] = ()
-    ) -> SetOutcome:
+        self,
+        sets: Sequence[CompareAndSet],
+        *,
+        applied: Sequence[AppliedWrite] = (),
+        claimed: ClaimedWrite | None = None,
+    ) -> SetOutcome | ClaimLost:
         self._cells.check(self._epoch)
         mismatched = tuple(s.shard_id for s in sets if not self._cells.matches(s))
         if mismatched:
             return SetMismatch(mismatched)
+        if claimed is not None:
+            last = self._cells.timelines.get(claimed.timeline, _UNUSED_TIMELINE).write_ts
+            if last >= claimed.write_ts:
+                return ClaimLost(last)
+            self._cells.apply(claimed.timeline, claimed.write_ts)
         for change in sets:
             self._cells.heads[change.shard_id] = Head(change.next_seqno, change.value)
         for write in applied:

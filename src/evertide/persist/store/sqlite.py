@@ -17,6 +17,8 @@ from evertide.persist.faults import Corrupt, Fenced, StoreUnreachable
 from evertide.persist.store.protocol import (
     AllSet,
     AppliedWrite,
+    ClaimedWrite,
+    ClaimLost,
     CompareAndSet,
     Head,
     OracleRow,
@@ -37,7 +39,7 @@ from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp
 
 T = TypeVar("T")
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _READ_TIMEOUT_S: Final = 1.0
 _SCHEMA: Final = (
     "CREATE TABLE epoch (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL)",
@@ -49,8 +51,13 @@ _SCHEMA: Final = (
         timeline TEXT PRIMARY KEY, read_ts INTEGER NOT NULL, write_ts INTEGER NOT NULL
     ) WITHOUT ROWID""",
     "CREATE TABLE writers (writer TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID",
-    f"PRAGMA user_version = {_FORMAT}",
 )
+# What each format adds to the one before it.
+_FORMATS: Final = {
+    1: _SCHEMA,
+    2: ("CREATE TABLE notes (name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID",),
+}
+_NOTE: Final = "SELECT text FROM notes WHERE name = ?"
 _HEAD: Final = """
     SELECT seqno, CASE WHEN seqno = ? THEN NULL ELSE value END FROM shards WHERE shard_id = ?"""
 _READ_TIMELINE: Final = """
@@ -94,6 +101,22 @@ class SqliteStore:
     def oracle_rows(self, epoch: Epoch) -> "SqliteOracleRows":
         return SqliteOracleRows(self._reader, self._writer, epoch)
 
+    async def note(self, name: str, text: str) -> str:
+        def work(connection: sqlite3.Connection) -> str:
+            connection.execute(
+                "INSERT INTO notes VALUES (?, ?) ON CONFLICT DO NOTHING", (name, text)
+            )
+            return str(connection.execute(_NOTE, (name,)).fetchone()[0])
+
+        row = self._reader.run(lambda connection: connection.execute(_NOTE, (name,)).fetchone())
+        return await self._writer.run(work) if row is None else str(row[0])
+
+    async def set_note(self, epoch: Epoch, name: str, text: str) -> None:
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, text))
+
+        await self._writer.run(_fenced(epoch, work))
+
     async def transact(self, epoch: Epoch, work: Work[T]) -> T:
         """Other tables of the same file (the stash), changed under the epoch.
 
@@ -130,12 +153,18 @@ class SqliteConsensus:
         return [ShardId(shard_id) for (shard_id,) in rows]
 
     async def compare_and_set_all(
-        self, sets: Sequence[CompareAndSet], *, applied: Sequence[AppliedWrite] = ()
-    ) -> SetOutcome:
-        def work(connection: sqlite3.Connection) -> SetOutcome:
+        self,
+        sets: Sequence[CompareAndSet],
+        *,
+        applied: Sequence[AppliedWrite] = (),
+        claimed: ClaimedWrite | None = None,
+    ) -> SetOutcome | ClaimLost:
+        def work(connection: sqlite3.Connection) -> SetOutcome | ClaimLost:
             mismatched = _mismatched(connection, sets)
             if mismatched:
                 return SetMismatch(mismatched)
+            if claimed is not None and (lost := _claim(connection, claimed)):
+                return lost
             _set(connection, sets)
             for write in applied:
                 connection.execute(_APPLY, (write.timeline.value, write.write_ts))
@@ -225,10 +254,12 @@ def _prepare_file(path: Path, lock_timeout_s: float) -> None:
         _use_wal(connection, deadline)
         begin_write(connection, path, deadline)
         (found,) = connection.execute("PRAGMA user_version").fetchone()
-        if found not in (0, _FORMAT):
+        if found > _FORMAT:
             raise Corrupt(f"{path} has format {found}, this program knows {_FORMAT}")
-        for statement in _SCHEMA if found == 0 else ():
-            connection.execute(statement)
+        for number in range(found + 1, _FORMAT + 1):
+            for statement in _FORMATS[number]:
+                connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {_FORMAT}")
         connection.execute("COMMIT")
     finally:
         connection.close()
@@ -299,6 +330,15 @@ def _mismatched(
         if (None if row is None else row[0]) != change.expected_seqno:
             found.append(change.shard_id)
     return tuple(found)
+
+
+def _claim(connection: sqlite3.Connection, claimed: ClaimedWrite) -> ClaimLost | None:
+    query = "SELECT write_ts FROM timelines WHERE timeline = ?"
+    row = connection.execute(query, (claimed.timeline.value,)).fetchone()
+    if row is not None and row[0] >= claimed.write_ts:
+        return ClaimLost(Timestamp(row[0]))
+    connection.execute(_APPLY, (claimed.timeline.value, claimed.write_ts))
+    return None
 
 
 def _set(connection: sqlite3.Connection, sets: Sequence[CompareAndSet]) -> None:

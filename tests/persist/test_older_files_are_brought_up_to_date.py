@@ -1,0 +1,55 @@
+"""Goal: a consensus file of an earlier format opens with all it holds; a later one is refused."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from evertide.persist.faults import Corrupt
+from evertide.persist.store.protocol import Head
+from evertide.persist.store.sqlite import SqliteStore
+from evertide.vocab.ids import Epoch, ShardId
+from evertide.vocab.timestamp import Timeline
+
+# As the first release wrote it: never to be edited.
+FORMAT_1 = """
+    CREATE TABLE epoch (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL);
+    INSERT INTO epoch VALUES (1, 7);
+    CREATE TABLE shards (
+        shard_id TEXT PRIMARY KEY, seqno INTEGER NOT NULL, value BLOB NOT NULL
+    ) WITHOUT ROWID;
+    INSERT INTO shards VALUES ('s1', 3, x'0102');
+    CREATE TABLE timelines (
+        timeline TEXT PRIMARY KEY, read_ts INTEGER NOT NULL, write_ts INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    INSERT INTO timelines VALUES ('epoch_ms', 40, 50);
+    CREATE TABLE writers (writer TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;
+    PRAGMA user_version = 1;
+"""
+
+
+def write_file(path: Path, script: str) -> None:
+    connection = sqlite3.connect(path)
+    connection.executescript(script)
+    connection.close()
+
+
+async def test_a_file_of_the_first_format(tmp_path: Path) -> None:
+    path = tmp_path / "consensus.db"
+    write_file(path, FORMAT_1)
+    store = SqliteStore(path)
+    assert await store.current_epoch() == 7
+    assert await store.consensus(Epoch(7)).head(ShardId("s1")) == Head(3, b"\x01\x02")
+    assert (await store.oracle_rows(Epoch(7)).read(Timeline.EPOCH_MS)).write_ts == 50
+    assert await store.note("environment", "first") == "first"
+    await store.close()
+    again = SqliteStore(path)
+    assert await again.note("environment", "second") == "first"
+    await again.close()
+
+
+async def test_a_file_of_a_later_program(tmp_path: Path) -> None:
+    path = tmp_path / "consensus.db"
+    write_file(path, FORMAT_1 + "PRAGMA user_version = 99;")
+    with pytest.raises(Corrupt, match="has format 99, this program knows 2"):
+        SqliteStore(path)
