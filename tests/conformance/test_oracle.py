@@ -9,8 +9,9 @@ import pytest
 from evertide.oracle.batching import BatchingOracle
 from evertide.oracle.durable import DurableOracle
 from evertide.oracle.memory import MemoryOracle
-from evertide.oracle.protocol import TimestampOracle
+from evertide.oracle.protocol import BlockOracle, TimestampOracle
 from evertide.persist.store.memory import MemoryStore
+from evertide.persist.store.postgres import PostgresStore
 from evertide.persist.store.protocol import Store
 from evertide.persist.store.sqlite import SqliteStore
 from evertide.vocab.clock import ManualClock
@@ -24,17 +25,31 @@ def clock() -> ManualClock:
     return ManualClock(start_ms=1_000)
 
 
-@pytest.fixture(params=["memory", "durable-memory", "durable-sqlite", "batching-sqlite"])
+KINDS = [
+    "in memory",
+    "batching in memory",
+    "durable in memory",
+    "durable in sqlite",
+    "batching in sqlite",
+    "durable in postgres",
+    "batching in postgres",
+]
+
+
+@pytest.fixture(params=KINDS)
 async def oracle(
     request: pytest.FixtureRequest, clock: ManualClock, tmp_path: Path
 ) -> AsyncIterator[TimestampOracle]:
-    if request.param == "memory":
-        yield MemoryOracle(clock)
-        return
-    in_memory = request.param == "durable-memory"
-    store: Store = MemoryStore() if in_memory else SqliteStore(tmp_path / "consensus.db")
-    durable = DurableOracle(store.oracle_rows(await store.raise_epoch()), clock)
-    yield BatchingOracle(durable) if request.param == "batching-sqlite" else durable
+    kind, _, place = request.param.rpartition("in ")
+    store: Store = MemoryStore()
+    if place == "sqlite":
+        store = SqliteStore(tmp_path / "consensus.db")
+    if place == "postgres":
+        store = PostgresStore(request.getfixturevalue("postgres_url"))
+    inner: BlockOracle = MemoryOracle(clock)
+    if place != "memory" or kind == "durable ":
+        inner = DurableOracle(store.oracle_rows(await store.raise_epoch()), clock)
+    yield BatchingOracle(inner) if kind == "batching " else inner
     await store.close()
 
 
@@ -92,8 +107,11 @@ async def test_applying_an_older_write_changes_nothing(oracle: TimestampOracle) 
 
 
 async def test_concurrent_callers_get_distinct_write_timestamps(oracle: TimestampOracle) -> None:
+    before = await oracle.write_ts(DATA)
     handed_out = await asyncio.gather(*(oracle.write_ts(DATA) for _ in range(50)))
-    assert len(set(handed_out)) == 50
+    assert len({before, *handed_out}) == 51
+    assert before < min(handed_out)
+    assert await oracle.write_ts(DATA) > max(handed_out)
 
 
 async def test_concurrent_applies_all_count(oracle: TimestampOracle) -> None:

@@ -10,8 +10,10 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 # Tests assert what is stored, not that it survives a power cut; CDC tests need logical WAL.
@@ -60,34 +62,67 @@ def _private_directory(user: str | None) -> Path:
     return directory
 
 
+@dataclass(frozen=True, slots=True)
+class PostgresServer:
+    """A server that a test may stop and start again."""
+
+    directory: Path
+    bin_dir: Path
+    user: str | None
+    durable: bool = False
+
+    @property
+    def dsn(self) -> str:
+        return f"postgresql://postgres@/postgres?host={self.directory}"
+
+    def start(self) -> None:
+        chosen = SETTINGS | ({"fsync": "on"} if self.durable else {})
+        settings = [f"-c {name}='{value}'" for name, value in chosen.items()]
+        options = " ".join([*settings, f"-k {self.directory}"])
+        self.run("pg_ctl", "start", "-w", "-l", str(self.directory / "server.log"), "-o", options)
+
+    def stop(self, mode: str = "immediate") -> None:
+        """`immediate` is a crash, `fast` ends every session in an orderly way."""
+        self.run("pg_ctl", "stop", "-w", "-m", mode)
+
+    def run(self, program: str, *arguments: str) -> None:
+        command = [str(self.bin_dir / program), "-D", str(self.directory / "data"), *arguments]
+        # A file and not a pipe: the server would hold the pipe open after pg_ctl has ended.
+        path = self.directory / "commands.log"
+        with open(path, "ab") as log:
+            ended = subprocess.run(
+                command, user=self.user, cwd=self.directory, stdout=log, stderr=log
+            )
+        assert ended.returncode == 0, path.read_text()
+
+
 @contextmanager
-def running_postgres() -> Iterator[str]:
-    """A new, empty server as long as the block lasts; gives its connection string."""
+def running_postgres(*, durable: bool = False) -> Iterator[str]:
+    """A new, empty server as long as the block lasts; gives its connection string.
+
+    `durable`: its commits reach the disk, which only measurements need.
+    """
+    with restartable_postgres(durable=durable) as server:
+        yield server.dsn
+
+
+@contextmanager
+def restartable_postgres(*, durable: bool = False) -> Iterator[PostgresServer]:
+    """The same as a server in the test's hands, which must leave it running."""
     user = _server_user()
     directory = _private_directory(user)
     try:
-        install = _install_for(user, directory)
-        with _started(install / "bin", directory, user):
-            yield f"postgresql://postgres@/postgres?host={directory}"
+        server = PostgresServer(directory, _install_for(user, directory) / "bin", user, durable)
+        server.run("initdb", "--auth=trust", "--encoding=utf8", "--username=postgres", "--no-sync")
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
     finally:
         shutil.rmtree(directory)
 
 
-@contextmanager
-def _started(bin_dir: Path, directory: Path, user: str | None) -> Iterator[None]:
-    def run(program: str, *arguments: str) -> None:
-        command = [str(bin_dir / program), "-D", str(directory / "data"), *arguments]
-        # A file and not a pipe: the server would hold the pipe open after pg_ctl has ended.
-        path = directory / "commands.log"
-        with open(path, "ab") as log:
-            ended = subprocess.run(command, user=user, cwd=directory, stdout=log, stderr=log)
-        assert ended.returncode == 0, path.read_text()
-
-    settings = [f"-c {name}='{value}'" for name, value in SETTINGS.items()]
-    options = " ".join([*settings, f"-k {directory}"])
-    run("initdb", "--auth=trust", "--encoding=utf8", "--username=postgres", "--no-sync")
-    run("pg_ctl", "start", "-w", "-l", str(directory / "server.log"), "-o", options)
-    try:
-        yield
-    finally:
-        run("pg_ctl", "stop", "-w", "-m", "immediate")
+def own_schema(dsn: str) -> str:
+    """A URL for a place of one's own on a server that others use too."""
+    return f"{dsn}&options=-csearch_path%3Dtest_{uuid.uuid4().hex}"

@@ -21,7 +21,11 @@ class DurableOracle:
         return (await self._rows.read(timeline)).read_ts
 
     async def write_ts(self, timeline: Timeline) -> Timestamp:
-        return await self._rows.allocate(timeline, earliest_write_ts(timeline, self._clock))
+        return await self.write_ts_block(timeline, 1)
+
+    async def write_ts_block(self, timeline: Timeline, count: int) -> Timestamp:
+        earliest = earliest_write_ts(timeline, self._clock)
+        return await self._rows.allocate(timeline, earliest, count)
 
     async def apply_write(self, timeline: Timeline, write_ts: Timestamp) -> None:
         await self._rows.apply(timeline, write_ts)

@@ -16,10 +16,13 @@ class MemoryOracle:
         return self._applied.get(timeline, MIN_TS)
 
     async def write_ts(self, timeline: Timeline) -> Timestamp:
+        return await self.write_ts_block(timeline, 1)
+
+    async def write_ts_block(self, timeline: Timeline, count: int) -> Timestamp:
         following = Timestamp(self._handed_out.get(timeline, MIN_TS) + 1)
-        write_ts = max(following, earliest_write_ts(timeline, self._clock))
-        self._handed_out[timeline] = write_ts
-        return write_ts
+        first = max(following, earliest_write_ts(timeline, self._clock))
+        self._handed_out[timeline] = Timestamp(first + count - 1)
+        return first
 
     async def apply_write(self, timeline: Timeline, write_ts: Timestamp) -> None:
         self._applied[timeline] = max(self._applied.get(timeline, MIN_TS), write_ts)

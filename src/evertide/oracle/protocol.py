@@ -25,3 +25,11 @@ class TimestampOracle(Protocol):
     async def apply_write(self, timeline: Timeline, write_ts: Timestamp) -> None:
         """Reads from now on see this write. Smaller ones than the largest change nothing."""
         ...
+
+
+class BlockOracle(TimestampOracle, Protocol):
+    """An oracle that hands out several timestamps for the price of one."""
+
+    async def write_ts_block(self, timeline: Timeline, count: int) -> Timestamp:
+        """The first of `count` consecutive timestamps, each as good as one from write_ts."""
+        ...

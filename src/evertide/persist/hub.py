@@ -17,12 +17,11 @@ from typing import Final, cast
 
 import msgspec
 
-from evertide.persist.notify import LocalNotifier, OnChange
+from evertide.persist.notify import MOST_NAMED, LocalNotifier, OnChange, Pending
 from evertide.vocab.ids import ShardId
 
 _LENGTH_BYTES: Final = 4
 _LARGEST_MESSAGE: Final = 1024 * 1024
-_MOST_PENDING: Final = 4096
 _FULL_AT_BYTES: Final = 64 * 1024
 _FIRST_RETRY_S: Final = 0.02
 _LONGEST_RETRY_S: Final = 1.0
@@ -75,7 +74,7 @@ class HubClient:
         self._path = path
         self._subscribers = LocalNotifier()
         self._connection: _Connection | None = None
-        self._unsent = _Pending()
+        self._unsent = Pending()
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -131,28 +130,6 @@ class HubClient:
         self._subscribers.tell(None)
 
 
-class _Pending:
-    """What is still to be sent: a set of ids, or everything."""
-
-    def __init__(self) -> None:
-        self._shard_ids: set[ShardId] | None = set()
-
-    def __bool__(self) -> bool:
-        return self._shard_ids is None or bool(self._shard_ids)
-
-    def add(self, shard_ids: Collection[ShardId] | None) -> None:
-        if shard_ids is None or self._shard_ids is None:
-            self._shard_ids = None
-            return
-        self._shard_ids.update(shard_ids)
-        if len(self._shard_ids) > _MOST_PENDING:
-            self._shard_ids = None
-
-    def take(self) -> Collection[ShardId] | None:
-        taken, self._shard_ids = self._shard_ids, set()
-        return taken
-
-
 class _Connection(asyncio.Protocol):
     """One end of a connection; the same on both sides."""
 
@@ -162,14 +139,14 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._received = bytearray()
         self._full = False
-        self._pending = _Pending()
+        self._pending = Pending()
 
     def send(self, shard_ids: Collection[ShardId] | None) -> None:
         """Now if the socket takes it, otherwise together with what else comes until it does."""
         if self._transport is None or self._full:
             self._pending.add(shard_ids)
             return
-        few = shard_ids is not None and len(shard_ids) <= _MOST_PENDING
+        few = shard_ids is not None and len(shard_ids) <= MOST_NAMED
         body = _encoder.encode(list(shard_ids) if shard_ids is not None and few else None)
         self._transport.write(len(body).to_bytes(_LENGTH_BYTES, "big") + body)
 

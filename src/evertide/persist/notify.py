@@ -1,9 +1,12 @@
 """Who must look again: changes of shards, pushed to watchers."""
 
 from collections.abc import Callable, Collection
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from evertide.vocab.ids import ShardId
+
+# More changed shards than this are not named one by one.
+MOST_NAMED: Final = 4096
 
 # Changed shards; None: everything may have changed (a connection was lost in between).
 OnChange: TypeAlias = Callable[[Collection[ShardId] | None], None]
@@ -44,3 +47,27 @@ class LocalNotifier:
 
     def _end(self, token: object) -> None:
         self._callbacks.pop(token, None)
+
+
+class Pending:
+    """What is still to be told: a set of shards, or everything once they are too many."""
+
+    def __init__(self) -> None:
+        self._shard_ids: set[ShardId] | None = set()
+
+    def __bool__(self) -> bool:
+        return self._shard_ids is None or bool(self._shard_ids)
+
+    def add(self, shard_ids: Collection[ShardId] | None) -> None:
+        """These too; None: everything."""
+        if shard_ids is None or self._shard_ids is None:
+            self._shard_ids = None
+            return
+        self._shard_ids.update(shard_ids)
+        if len(self._shard_ids) > MOST_NAMED:
+            self._shard_ids = None
+
+    def take(self) -> Collection[ShardId] | None:
+        """All of it; from then on nothing is pending."""
+        taken, self._shard_ids = self._shard_ids, set()
+        return taken

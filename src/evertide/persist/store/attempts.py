@@ -26,6 +26,7 @@ from evertide.persist.store.protocol import (
     OracleRow,
     SetOutcome,
     Unchanged,
+    check_distinct,
 )
 from evertide.vocab.ids import Epoch, ShardId
 from evertide.vocab.timestamp import Timeline, Timestamp
@@ -146,6 +147,7 @@ class Attempts:
         return outcome
 
     async def _change(self, change: Change) -> SetOutcome | ClaimLost:
+        check_distinct(change.sets)
         writer = self._idle.pop() if self._idle else _Writer(uuid.uuid4().hex)
         outcome = await insist(lambda: self._attempt(writer, change), self._patience_s)
         # Only now: a writer whose attempt was given up on stays unused for good.

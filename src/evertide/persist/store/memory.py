@@ -1,6 +1,7 @@
 """Stores in the memory of one process, for tests and simulations."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from evertide.persist.store.protocol import (
     SetMismatch,
     SetOutcome,
     Unchanged,
+    check_distinct,
 )
 from evertide.vocab.ids import Epoch, ShardId
 from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp
@@ -104,6 +106,7 @@ class MemoryConsensus:
         applied: Sequence[AppliedWrite] = (),
         claimed: ClaimedWrite | None = None,
     ) -> SetOutcome | ClaimLost:
+        check_distinct(sets)
         self._cells.check(self._epoch)
         mismatched = tuple(s.shard_id for s in sets if not self._cells.matches(s))
         if mismatched:
@@ -120,6 +123,7 @@ class MemoryConsensus:
         return AllSet()
 
     async def compare_and_set_each(self, sets: Sequence[CompareAndSet]) -> SetOutcome:
+        check_distinct(sets)
         self._cells.check(self._epoch)
         mismatched = tuple(s.shard_id for s in sets if not self._cells.matches(s))
         for change in sets:
@@ -178,3 +182,10 @@ class MemoryBlob:
 
     def local_path(self, key: str) -> Path | None:  # noqa: ARG002 - nothing lies in a file
         return None
+
+    @asynccontextmanager
+    async def localize(
+        self,
+        keys: Sequence[str],  # noqa: ARG002 - nothing lies in a file
+    ) -> AsyncIterator[Mapping[str, Path]]:
+        yield {}

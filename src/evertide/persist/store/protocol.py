@@ -6,6 +6,7 @@ transaction that makes it, so that a process which outlived its generation can w
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -89,6 +90,11 @@ class OracleRow:
 
     read_ts: Timestamp
     write_ts: Timestamp
+
+
+def check_distinct(sets: Sequence[CompareAndSet]) -> None:
+    """Each shard is set once: what twice would mean, no store could say."""
+    assert len({one.shard_id for one in sets}) == len(sets), "each shard is set once"
 
 
 class Consensus(Protocol):
@@ -204,4 +210,13 @@ class Blob(Protocol):
 
     def local_path(self, key: str) -> Path | None:
         """The file that holds the value, for readers such as Spark; None where there is none."""
+        ...
+
+    def localize(self, keys: Sequence[str]) -> AbstractAsyncContextManager[Mapping[str, Path]]:
+        """Files that hold these values, by key; values that have none are left out: get them.
+
+        A store that makes files for its readers keeps these as long as the context lasts. Where
+        values are files themselves, whoever deletes a key takes its file away. Raises BlobMissing
+        where the store has to look for a value and finds none.
+        """
         ...
