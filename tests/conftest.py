@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.postgres import running_postgres
+from tests.support.s3 import running_s3
 from tests.support.server import Server, running_server
 
 TESTS = Path(__file__).parent
@@ -50,6 +51,13 @@ def postgres_dsn() -> Iterator[str]:
     """One PostgreSQL 16 per run; a test that needs a clean one creates its own database."""
     with running_postgres() as dsn:
         yield dsn
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    """One S3-compatible object store per run; each test makes a bucket of its own."""
+    with running_s3() as endpoint:
+        yield endpoint
 
 
 @pytest.fixture(scope="session")

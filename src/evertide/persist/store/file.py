@@ -1,16 +1,24 @@
-"""Large values as files of one directory, durable before a put returns."""
+"""Large values as files of one directory, durable before a put returns.
+
+A put that fails leaves nothing under its key, and takes back the room that it took.
+"""
 
 import asyncio
+import errno
 import os
-import re
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
-from evertide.persist.faults import BlobMissing
+from evertide.persist.faults import BlobMissing, StoreFailing, StoreFull
+from evertide.persist.store.blob_key import check_key, is_key
 
-_KEY: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*(/[A-Za-z0-9_-][A-Za-z0-9_.-]*)*")
 _TEMPORARY: Final = ".writing-"
+_NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
+
+T = TypeVar("T")
 
 
 class FileBlob:
@@ -19,54 +27,100 @@ class FileBlob:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._numbers = count()
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Directories whose names are known to outlast a crash. One that was found may be another
+        # process's, made and not synced yet, or one whose sync failed.
+        self._lasting = {root}
+        _answered(lambda: _make_root(root))
 
     async def put(self, key: str, value: bytes) -> None:
-        await asyncio.to_thread(self._put, self._path(key), value)
+        path = self._path(key)
+        await asyncio.to_thread(_answered, lambda: self._put(path, value))
 
     async def get(self, key: str) -> bytes:
-        try:
-            return await asyncio.to_thread(self._path(key).read_bytes)
-        except FileNotFoundError:
-            raise BlobMissing(key) from None
+        path = self._path(key)
+        return await asyncio.to_thread(_answered, lambda: _read(path, key))
 
     async def delete(self, key: str) -> None:
-        await asyncio.to_thread(self._path(key).unlink, missing_ok=True)
+        path = self._path(key)
+        await asyncio.to_thread(_answered, lambda: path.unlink(missing_ok=True))
 
     async def keys(self, prefix: str = "") -> list[str]:
-        return await asyncio.to_thread(self._keys, prefix)
+        return await asyncio.to_thread(_answered, lambda: self._keys(prefix))
 
     def local_path(self, key: str) -> Path | None:
         return self._path(key)
 
+    @asynccontextmanager
+    async def localize(self, keys: Sequence[str]) -> AsyncIterator[Mapping[str, Path]]:
+        yield {key: self._path(key) for key in keys}
+
     def _path(self, key: str) -> Path:
-        if not _KEY.fullmatch(key):
-            raise ValueError(f"not a blob key: {key!r}")
-        return self._root / key
+        return self._root / check_key(key)
 
     def _put(self, path: Path, value: bytes) -> None:
         self._make_directory(path.parent)
         temporary = path.with_name(f"{_TEMPORARY}{os.getpid()}-{next(self._numbers)}")
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(value)
-            file.flush()
-            os.fsync(descriptor)
-        temporary.rename(path)
-        _sync_directory(path.parent)
+        try:
+            _write_durably(temporary, value)
+            temporary.rename(path)
+        except BaseException:
+            _remove(temporary)
+            raise
+        try:
+            _sync_directory(path.parent)
+        except BaseException:
+            # A crash might undo the rename: nobody may come to rely on this name.
+            _remove(path)
+            raise
 
     def _make_directory(self, directory: Path) -> None:
         """Make it and those above it; a new name lasts once the directory holding it is synced."""
-        if directory.is_dir():
+        if directory in self._lasting:
             return
         self._make_directory(directory.parent)
         directory.mkdir(mode=0o700, exist_ok=True)
         _sync_directory(directory.parent)
+        self._lasting.add(directory)
 
     def _keys(self, prefix: str) -> list[str]:
-        files = (path for path in self._root.rglob("*") if path.is_file())
+        directory = self._root / prefix.rpartition("/")[0]
+        files = (path for path in directory.rglob("*") if path.is_file())
         keys = (str(path.relative_to(self._root)) for path in files)
-        return sorted(key for key in keys if key.startswith(prefix) and _KEY.fullmatch(key))
+        return sorted(key for key in keys if key.startswith(prefix) and is_key(key))
+
+
+def _answered(call: Callable[[], T]) -> T:
+    """What the file system answers, its refusals as faults."""
+    try:
+        return call()
+    except OSError as error:
+        reason = f"blob: {error.strerror}"
+        raise (StoreFull if error.errno in _NO_ROOM else StoreFailing)(reason) from error
+
+
+def _make_root(root: Path) -> None:
+    if not root.is_dir():
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _sync_directory(root.parent)
+
+
+def _read(path: Path, key: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise BlobMissing(key) from None
+
+
+def _write_durably(path: Path, value: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        # Without a buffer of its own, whose rest would be written, and fail, once more by a close.
+        rest = memoryview(value)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _sync_directory(directory: Path) -> None:
@@ -75,3 +129,10 @@ def _sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        pass  # garbage, which costs room and harms nobody
