@@ -2,14 +2,21 @@
 
 from typing import Any
 
+import msgspec
+import pytest
+
+from evertide.persist.schemas import column_types, merged_relation
 from evertide.persist.state import (
     Batch,
     BatchesGone,
     Changed,
+    ColumnTypes,
     Forgotten,
     HoldBelowSince,
     InlinePart,
     PendingWrite,
+    Schema,
+    SchemaMismatch,
     ShardState,
     UpperMismatch,
     WriterMismatch,
@@ -26,6 +33,8 @@ from evertide.persist.state import (
     set_writer,
 )
 from evertide.vocab.ids import GlobalId
+from evertide.vocab.relation_desc import ColumnDesc, relation_desc
+from evertide.vocab.sql_type import INT8, NUMERIC, TEXT, Kind, SqlType, array_of
 from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp
 
 OLD, NEW = GlobalId("u1"), GlobalId("u2")
@@ -132,6 +141,102 @@ def test_a_forgotten_table_takes_no_appends_until_restored() -> None:
     state = forget(made(appended(initial_state(), 0, 8, parts=(PART,))))
     assert appended(state, 8, 9) == Forgotten()
     assert set_writer(state, writer=NEW, expected_upper=ts(8), pending=False) == Forgotten()
-    back = restore(state)
+    back = made(restore(state))
     assert back.batches == state.batches
     assert made(appended(back, 8, 9)).upper == 9
+
+
+KEY = ("int8",)
+WIDE = ("int8", "text")
+WIDER = ("int8", "text", "numeric[]")
+
+
+def versions(state: ShardState) -> list[int]:
+    return [part.schema for batch in state.batches for part in batch.parts]
+
+
+def written(*shapes: tuple[str, ...]) -> ShardState:
+    """A shard with an append of each shape."""
+    state = initial_state()
+    for number, names in enumerate(shapes):
+        options = {"parts": (PART,), "columns": ColumnTypes(names)}
+        state = made(appended(state, number, number + 1, **options))
+    return state
+
+
+def test_an_append_finds_its_version_or_adds_the_next() -> None:
+    state = written(KEY, KEY, WIDE, KEY, WIDER, WIDE)
+    assert state.schemas == (Schema(KEY), Schema(WIDE), Schema(WIDER))
+    assert versions(state) == [0, 0, 1, 0, 2, 1]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        (),
+        ("text",),
+        ("int4", "text"),
+        ("int8", "text", "text"),
+        ("text", "int8", "numeric[]"),
+        ("int8", "text", "numeric", "int8"),
+    ],
+)
+def test_columns_that_are_no_extension_are_refused(names: tuple[str, ...]) -> None:
+    state = written(KEY, WIDER)
+    options = {"parts": (PART,), "columns": ColumnTypes(names)}
+    assert appended(state, 2, 3, **options) == SchemaMismatch(WIDER, names)
+    assert appended(state, 7, 8, **options) == SchemaMismatch(WIDER, names), "before its upper"
+    without_rows = appended(state, 2, 3, columns=ColumnTypes(names))
+    assert without_rows == SchemaMismatch(WIDER, names)
+
+
+def test_a_prefix_that_was_never_a_version_is_refused() -> None:
+    options = {"parts": (PART,), "columns": ColumnTypes(KEY)}
+    assert appended(written(WIDE), 1, 2, **options) == SchemaMismatch(WIDE, KEY)
+
+
+def test_only_nullable_columns_are_added() -> None:
+    """Rows from before have no value there. What a version already has may be anything."""
+    state = written(KEY)
+    needs_text = ColumnTypes(WIDE, required=2)
+    assert appended(state, 1, 2, parts=(PART,), columns=needs_text) == SchemaMismatch(KEY, WIDE)
+    needs_key = ColumnTypes(WIDE, required=1)
+    state = made(appended(state, 1, 2, parts=(PART,), columns=needs_key))
+    assert versions(made(appended(state, 2, 3, parts=(PART,), columns=needs_text))) == [0, 1, 1]
+
+
+def test_only_an_append_with_rows_adds_a_version() -> None:
+    state = made(appended(written(KEY), 1, 2, columns=ColumnTypes(WIDE)))
+    assert state.schemas == (Schema(KEY),)
+
+
+def test_a_shard_from_before_schemas_gets_its_first_by_its_next_append() -> None:
+    old = made(appended(initial_state(), 0, 1, parts=(PART,)))
+    assert (old.schemas, versions(old)) == ((), [0])
+    state = made(appended(old, 1, 2, parts=(PART,), columns=ColumnTypes(WIDE)))
+    assert (state.schemas, versions(state)) == ((Schema(WIDE),), [0, 0])
+
+
+def test_a_relation_names_what_decides_how_its_values_lie() -> None:
+    amount = SqlType(Kind.NUMERIC, precision=10, scale=2)
+    desc = relation_desc(
+        ColumnDesc("id", INT8, nullable=False), ("name", TEXT), ("amounts", array_of(amount))
+    )
+    assert column_types(desc) == ColumnTypes(WIDER, required=1)
+
+
+def test_a_merge_keeps_every_column() -> None:
+    """The one who merges may know fewer columns than the parts have."""
+    state = written(KEY, WIDE, KEY)
+    known_here = relation_desc(("id", INT8))
+    parts = [part for batch in state.batches for part in batch.parts]
+    relation, version = merged_relation(state, parts, known_here)
+    assert (relation.types, version) == ((INT8, TEXT), 1)
+    assert merged_relation(state, parts[2:], known_here)[0].types == (INT8,)
+    wide = Batch(ts(0), ts(3), ts(0), (msgspec.structs.replace(PART, schema=1),))
+    narrow = Batch(ts(0), ts(3), ts(0), (PART,))
+    assert made(compact(state, replaced=state.batches, replacement=(wide,))).batches == (wide,)
+    with pytest.raises(AssertionError):
+        compact(state, replaced=state.batches, replacement=(narrow,))
+    before_schemas = msgspec.structs.replace(state, schemas=())
+    assert merged_relation(before_schemas, [PART], relation_desc(("n", NUMERIC)))[1] == 0

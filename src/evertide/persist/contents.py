@@ -47,6 +47,10 @@ class Contents:
         """Encoded errors with their multiplicities."""
         return self._listing.errors
 
+    def at(self, as_of: Timestamp) -> "Contents":
+        """The same at another timestamp, at which the collection is known to hold the same."""
+        return Contents(as_of, self._listing)
+
     def updates(self) -> list[Update]:
         """The same as updates at as_of."""
         rows, diffs = self._listing.columns()

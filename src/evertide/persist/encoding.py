@@ -27,7 +27,7 @@ from evertide.vocab.sql_type import Kind, SqlType
 __all__ = [
     "arrow_type", "decode_column", "decode_numeric", "encode_column", "encode_key",
     "encode_numeric", "encode_row_key", "is_storable", "key_encoder", "row_key_encoder",
-    "spark_type_name", "update_schema",
+    "spark_type_name", "type_name", "type_named", "update_schema",
 ]  # fmt: skip
 
 ArrowColumn: TypeAlias = "pa.Array | pa.ChunkedArray"
@@ -40,6 +40,8 @@ _INTERVAL_FIELDS: Final = (
 )
 _INTERVAL: Final = pa.struct(_INTERVAL_FIELDS)
 _LIST_FIELD: Final = "element"
+_ARRAY_SUFFIX: Final = "[]"
+_LIST_SUFFIX: Final = " list"
 
 _ARROW_TYPES: Final[dict[Kind, pa.DataType]] = {
     Kind.BOOL: pa.bool_(),
@@ -109,6 +111,35 @@ def spark_type_name(sql_type: SqlType) -> str:
     if sql_type.kind in (Kind.ARRAY, Kind.LIST):
         return f"array<{spark_type_name(_element(sql_type))}>"
     return _SPARK_NAMES[_ARROW_TYPES[sql_type.kind]]
+
+
+def type_name(sql_type: SqlType) -> str:
+    """The type as a shard's schema names it: all that decides how its values are stored.
+
+    Lengths, precision and scale do not: they say which values are allowed, not how they lie.
+
+    >>> type_name(SqlType(Kind.ARRAY, element=SqlType(Kind.NUMERIC, precision=9, scale=2)))
+    'numeric[]'
+    """
+    if sql_type.kind is Kind.ARRAY:
+        return type_name(_element(sql_type)) + _ARRAY_SUFFIX
+    if sql_type.kind is Kind.LIST:
+        return type_name(_element(sql_type)) + _LIST_SUFFIX
+    return sql_type.kind.value
+
+
+@lru_cache(maxsize=4096)
+def type_named(name: str) -> SqlType:
+    """Inverse of type_name, up to what it leaves out; raises ValueError for an unknown name.
+
+    >>> type_name(type_named("int8[] list"))
+    'int8[] list'
+    """
+    if name.endswith(_ARRAY_SUFFIX):
+        return SqlType(Kind.ARRAY, element=type_named(name.removesuffix(_ARRAY_SUFFIX)))
+    if name.endswith(_LIST_SUFFIX):
+        return SqlType(Kind.LIST, element=type_named(name.removesuffix(_LIST_SUFFIX)))
+    return SqlType(Kind(name))
 
 
 @lru_cache(maxsize=1024)

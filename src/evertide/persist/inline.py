@@ -3,7 +3,8 @@
 Layout: one byte of version, then [groups, errors]. A group is [ts, diff, rows], because most
 updates of a small batch share both; an error is [encoded error, ts, diff]. Rows are arrays of
 datums whose types the relation's description gives: numeric is its decimal text, interval an array
-of three.
+of three. A reader of another version of the schema has fewer columns than the rows, and gets the
+first of them, or has more, and gets NULL there.
 """
 
 from collections import defaultdict
@@ -43,6 +44,9 @@ _PYTHON_TYPES: Final[dict[Kind, object]] = {
     Kind.INTERVAL: Interval,
 }
 
+# Text that is no UTF-8 is not msgspec's own error.
+_DAMAGED: Final = (msgspec.DecodeError, UnicodeDecodeError)
+
 _encoder = msgspec.msgpack.Encoder()
 
 
@@ -64,13 +68,17 @@ def encode_inline(updates: Iterable[PlainUpdate]) -> bytes:
 
 
 def decode_inline(desc: RelationDesc, payload: bytes) -> UpdateColumns:
-    """Inverse of encode_inline, up to the order of updates."""
+    """Inverse of encode_inline, up to the order of updates, for relations of any version."""
     if payload[:1] != _VERSION:
         raise Corrupt(f"inline batch of unknown version {payload[:1]!r}")
+    encoded = memoryview(payload)[1:]
     try:
-        groups, errors = _decoder(desc).decode(memoryview(payload)[1:])
-    except msgspec.DecodeError as error:
-        raise Corrupt(f"inline batch does not fit its relation: {error}") from error
+        groups, errors = _decoder(desc, desc.arity).decode(encoded)
+    except _DAMAGED as error:
+        try:
+            groups, errors = _decode_other_version(desc, encoded)
+        except _DAMAGED:
+            raise Corrupt(f"inline batch does not fit its relation: {error}") from error
     rows: list[Row] = []
     timestamps: list[Timestamp] = []
     diffs: list[int] = []
@@ -88,9 +96,30 @@ def decode_inline(desc: RelationDesc, payload: bytes) -> UpdateColumns:
     return UpdateColumns(rows, timestamps, diffs, texts)
 
 
+def _decode_other_version(desc: RelationDesc, encoded: memoryview) -> _Payload:
+    """The payload with its rows cut or filled up to the relation's columns."""
+    undecoded, _ = _shape_decoder.decode(encoded)
+    rows = (row for *_, group in undecoded for row in group)
+    arity = next((len(_row_shape_decoder.decode(row)) for row in rows), desc.arity)
+    groups, errors = _decoder(desc, arity).decode(encoded)
+    missing: Row = (None,) * (desc.arity - arity)
+    fitted = [(ts, diff, [row[: desc.arity] + missing for row in rs]) for ts, diff, rs in groups]
+    return fitted, errors
+
+
+# Looks no further than at how long the rows are.
+_shape_decoder = msgspec.msgpack.Decoder(
+    tuple[list[tuple[int, int, list[msgspec.Raw]]], list[msgspec.Raw]]
+)
+_row_shape_decoder = msgspec.msgpack.Decoder(list[msgspec.Raw])
+
+
 @lru_cache(maxsize=1024)
-def _decoder(desc: RelationDesc) -> _Decoder:
-    row = tuple.__class_getitem__(tuple(_optional(sql_type) for sql_type in desc.types))
+def _decoder(desc: RelationDesc, arity: int) -> _Decoder:
+    """For rows with this many columns: the relation's, and others that nobody looks at."""
+    types: list[object] = [_optional(sql_type) for sql_type in desc.types[:arity]]
+    types += repeat(object, arity - len(types))
+    row = tuple.__class_getitem__(tuple(types))
     group = tuple[Timestamp, int, list[row]]  # type: ignore[valid-type]
     return cast(_Decoder, msgspec.msgpack.Decoder(tuple[list[group], list[_Error]]))
 

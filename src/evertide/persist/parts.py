@@ -1,14 +1,16 @@
 """Batches of updates as Parquet, so that Spark reads them directly.
 
 A part is written once and never changed. Its schema is encoding.update_schema; values of an error
-row are null.
+row are null. Every row group has statistics, by which readers leave out those that hold nothing for
+them: of times here, of any column in Spark.
 """
 
 from collections.abc import Iterable, Sequence
 from itertools import repeat
-from typing import Final, cast
+from typing import Final, TypeAlias, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import xxhash
 
@@ -21,8 +23,16 @@ from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.sql_type import INT8, TEXT
 from evertide.vocab.timestamp import Timestamp
 
+# A stretch of time: lower <= ts < upper.
+Times: TypeAlias = tuple[Timestamp, Timestamp]
+
 _COMPRESSION: Final = "zstd"
-_ROW_GROUP_ROWS: Final = 128 * 1024
+# What a reader skips or reads as a whole: a few to a part of usual size.
+_ROW_GROUP_ROWS: Final = 32 * 1024
+_SAMPLE_ROWS: Final = 1_000
+# e, t and d end every schema.
+_OWN_COLUMNS: Final = 3
+_TIMESTAMP_FROM_END: Final = 2
 
 
 def columns_to_table(desc: RelationDesc, updates: UpdateColumns) -> pa.Table:
@@ -60,21 +70,133 @@ def table_to_columns(desc: RelationDesc, table: pa.Table) -> UpdateColumns:
 
 
 def encode_part(table: pa.Table) -> bytes:
-    """The bytes of a part. Dictionaries and statistics are pyarrow's defaults, which Spark uses."""
+    """The bytes of a part; every page has a checksum."""
     sink = pa.BufferOutputStream()
     pq.write_table(
-        table, sink, compression=_COMPRESSION, row_group_size=_ROW_GROUP_ROWS, store_schema=False
+        table,
+        sink,
+        compression=_COMPRESSION,
+        row_group_size=_ROW_GROUP_ROWS,
+        write_page_checksum=True,
+        store_schema=False,
+        **skipping_aids(table),
     )
     encoded: bytes = sink.getvalue().to_pybytes()
     return encoded
 
 
-def decode_part(desc: RelationDesc, part: BlobPart, value: bytes) -> pa.Table:
-    """The table of a part, after comparing its bytes with what the state says they are."""
+def skipping_aids(table: pa.Table) -> dict[str, list[str]]:
+    """Which columns get statistics and dictionaries, by which readers skip row groups.
+
+    All those that never mislead one. Spark orders NaN last and finds -0.0 equal to 0.0; Parquet's
+    statistics leave NaN out, and a dictionary tells the zeros apart: a filter on a float column
+    would lose rows. A dictionary of values that hardly repeat costs time and room for nothing.
+    """
+    floats = {f.name for f in table.schema if pa.types.is_floating(f.type)}
+    misleading = {name for name in floats if pc.any(pc.is_nan(table.column(name))).as_py()}
+    unrepeated = {f.name for f in table.schema if not _repeats(table.column(f.name))}
+    return {
+        "write_statistics": _leaf_paths(f for f in table.schema if f.name not in misleading),
+        "use_dictionary": _leaf_paths(
+            f for f in table.schema if f.name not in floats and f.name not in unrepeated
+        ),
+    }
+
+
+def _repeats(column: pa.ChunkedArray) -> bool:
+    """Whether a dictionary pays, judged by a sample from all over the column."""
+    if pa.types.is_nested(column.type):
+        return True
+    rows = range(0, len(column), len(column) // _SAMPLE_ROWS + 1)
+    sample = column.take(pa.array(rows, pa.int64()))
+    return bool(2 * pc.count_distinct(sample).as_py() <= len(rows))
+
+
+def _leaf_paths(fields: Iterable[pa.Field]) -> list[str]:
+    """The columns below these fields, as Parquet names them."""
+    paths: list[str] = []
+    for field in fields:
+        if pa.types.is_list(field.type):
+            paths += _leaf_paths([field.type.value_field.with_name(f"{field.name}.list.element")])
+        elif pa.types.is_struct(field.type):
+            children = (field.type.field(i) for i in range(field.type.num_fields))
+            paths += _leaf_paths(c.with_name(f"{field.name}.{c.name}") for c in children)
+        else:
+            paths.append(field.name)
+    return paths
+
+
+def decode_part(
+    desc: RelationDesc, part: BlobPart, value: bytes, times: Times | None = None
+) -> pa.Table:
+    """The table of a part, after comparing its bytes with what the state says they are.
+
+    A reader of another version of the schema has fewer columns than the part, and gets the first of
+    them, or has more, and gets NULL there. With `times`, only the updates within.
+    """
     if checksum(value) != part.checksum:
-        raise Corrupt(f"part {part.key} does not have its checksum")
-    table = pq.read_table(pa.BufferReader(value), use_threads=False)
-    return table.cast(update_schema(desc))
+        raise _corrupt(part, "is damaged: its checksum differs")
+    try:
+        with pq.ParquetFile(pa.BufferReader(value)) as file:
+            _check_columns(file.schema_arrow, update_schema(desc))
+            return _read(file, update_schema(desc), times)
+    except (pa.ArrowException, OSError) as error:
+        raise _corrupt(part, f"is not readable: {error}") from error
+
+
+def _check_columns(stored: pa.Schema, wanted: pa.Schema) -> None:
+    """Columns of one place have one type in all versions; ours are in every part."""
+    if stored.names[-_OWN_COLUMNS:] != wanted.names[-_OWN_COLUMNS:]:
+        raise pa.ArrowInvalid(f"its columns are {stored.names}")
+    for field in wanted:
+        if field.name in stored.names and stored.field(field.name).type != field.type:
+            found = stored.field(field.name).type
+            raise pa.ArrowInvalid(f"its column {field.name} is {found}, not {field.type}")
+
+
+def _read(file: pq.ParquetFile, schema: pa.Schema, times: Times | None) -> pa.Table:
+    """The updates within the times, in this schema; leaves out row groups that hold none."""
+    stored = set(file.schema_arrow.names)
+    groups = [
+        group
+        for group in range(file.metadata.num_row_groups)
+        if times is None or _may_hold(file.metadata.row_group(group), times)
+    ]
+    columns = [name for name in schema.names if name in stored]
+    table = file.read_row_groups(groups, columns=columns, use_threads=False)
+    if times is not None:
+        table = _within(table, times)
+    return pa.Table.from_arrays(
+        [
+            table.column(field.name)
+            if field.name in stored
+            else pa.chunked_array([pa.nulls(table.num_rows, field.type)])
+            for field in schema
+        ],
+        schema=schema,
+    )
+
+
+def _may_hold(group: pq.RowGroupMetaData, times: Times) -> bool:
+    timestamps = group.column(group.num_columns - _TIMESTAMP_FROM_END).statistics
+    if timestamps is None or not timestamps.has_min_max:
+        return True
+    lower, upper = times
+    return bool(lower <= timestamps.max and timestamps.min < upper)
+
+
+def _within(table: pa.Table, times: Times) -> pa.Table:
+    lower, upper = times
+    timestamps = table.column("t")
+    ends = pc.min_max(timestamps).as_py()
+    if ends["min"] is None or (lower <= ends["min"] and ends["max"] < upper):
+        return table
+    late_enough = pc.greater_equal(timestamps, pa.scalar(lower, pa.int64()))
+    return table.filter(pc.and_(late_enough, pc.less(timestamps, pa.scalar(upper, pa.int64()))))
+
+
+def _corrupt(part: BlobPart, what: str) -> Corrupt:
+    return Corrupt(what, shard_id=part.shard_id, key=part.key)
 
 
 def checksum(value: bytes) -> int:

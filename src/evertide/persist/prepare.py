@@ -12,8 +12,10 @@ from typing import Final
 
 import pyarrow as pa
 
+from evertide.persist.faults import BlobMissing, Corrupt
 from evertide.persist.inline import decode_inline, encode_inline
 from evertide.persist.parts import (
+    Times,
     checksum,
     columns_to_table,
     decode_part,
@@ -55,26 +57,58 @@ async def store_updates(
     return (await store_part(blob, shard_id, value, len(updates)),)
 
 
-async def store_part(blob: Blob, shard_id: ShardId, value: bytes, rows: int) -> BlobPart:
-    """Put the bytes of a Parquet file under a new key."""
-    key = f"{shard_id}/{time.time_ns() // 1_000_000}-{uuid.uuid4().hex}.parquet"
+async def store_part(
+    blob: Blob, shard_id: ShardId, value: bytes, rows: int, *, name: str | None = None
+) -> BlobPart:
+    """Put the bytes of a Parquet file under a new key; nobody else may use the same name."""
+    key = f"{shard_id}/{time.time_ns() // 1_000_000}-{name or uuid.uuid4().hex}.parquet"
     await blob.put(key, value)
     return BlobPart(key, rows, len(value), checksum(value))
 
 
-async def load_part(blob: Blob, desc: RelationDesc, part: Part) -> UpdateColumns:
-    """The updates of a part; raises BlobMissing, Corrupt."""
+async def load_part(
+    blob: Blob,
+    desc: RelationDesc,
+    part: Part,
+    *,
+    shard_id: ShardId | None = None,
+    times: Times | None = None,
+) -> UpdateColumns:
+    """The updates of a part; raises BlobMissing and Corrupt, naming shard and part.
+
+    With `times`, updates of other times may be left out where that spares work.
+    """
     if isinstance(part, InlinePart):
-        return decode_inline(desc, part.payload)
-    value = await blob.get(part.key)
+        return load_inline(desc, part, shard_id=shard_id)
+    value = await load_bytes(blob, part)
     if part.rows <= _THREAD_ROWS:
-        return table_to_columns(desc, decode_part(desc, part, value))
-    return await asyncio.to_thread(_decode_many, desc, part, value)
+        return table_to_columns(desc, decode_part(desc, part, value, times))
+    return await asyncio.to_thread(_decode_many, desc, part, value, times)
 
 
-def _decode_many(desc: RelationDesc, part: BlobPart, value: bytes) -> UpdateColumns:
+def load_inline(
+    desc: RelationDesc, part: InlinePart, *, shard_id: ShardId | None = None
+) -> UpdateColumns:
+    """The updates of a part that lies in the state; raises Corrupt, naming the shard."""
+    try:
+        return decode_inline(desc, part.payload)
+    except Corrupt as error:
+        raise Corrupt(str(error), shard_id=shard_id) from error
+
+
+async def load_bytes(blob: Blob, part: BlobPart) -> bytes:
+    """The bytes of a part, unchecked; raises BlobMissing, naming shard and part."""
+    try:
+        return await blob.get(part.key)
+    except BlobMissing as error:
+        raise BlobMissing(part.key, shard_id=part.shard_id) from error
+
+
+def _decode_many(
+    desc: RelationDesc, part: BlobPart, value: bytes, times: Times | None
+) -> UpdateColumns:
     steps: list[UpdateColumns] = []
-    for step in decode_part(desc, part, value).to_batches(max_chunksize=_STEP_ROWS):
+    for step in decode_part(desc, part, value, times).to_batches(max_chunksize=_STEP_ROWS):
         steps.append(table_to_columns(desc, pa.Table.from_batches([step])))
         give_way()
     return concat_columns(steps)

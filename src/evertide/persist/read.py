@@ -15,22 +15,27 @@ from evertide.persist.cache import SizedCache
 from evertide.persist.contents import Accumulation, Contents
 from evertide.persist.faults import BelowSince, BlobMissing, ShardMissing
 from evertide.persist.machine import Machine
+from evertide.persist.parts import Times
 from evertide.persist.prepare import load_part
-from evertide.persist.state import Batch, ShardState
+from evertide.persist.state import Batch, ShardState, refers_to
 from evertide.persist.store.protocol import Blob
 from evertide.persist.threads import give_way
 from evertide.persist.updates import UpdateColumns, concat_columns, to_columns
 from evertide.vocab.ids import ShardId
 from evertide.vocab.relation_desc import RelationDesc
-from evertide.vocab.timestamp import MIN_TS, Timestamp, step_forward
+from evertide.vocab.timestamp import MIN_TS, Timestamp, step_back, step_forward
 from evertide.vocab.update import Update
 
 # A decoded update's memory beside its encoded bytes: its row, small objects, places in lists.
 _UPDATE_BYTES: Final = 150
 # More updates than this are added up in a thread.
 _THREAD_UPDATES: Final = 10_000
+# A larger batch is read only as far as asked for, and then not kept.
+_WHOLE_UPDATES: Final = 10_000
 
-_BatchKey: TypeAlias = tuple[ShardId, Timestamp, Timestamp, Timestamp]
+# Of one shard, and of one version of its columns: a later one has more.
+_ContentsKey: TypeAlias = tuple[ShardId, int]
+_BatchKey: TypeAlias = tuple[ShardId, int, Timestamp, Timestamp, Timestamp]
 
 
 @dataclass(slots=True)
@@ -49,13 +54,14 @@ class ShardReader:
         self._machine = machine
         self._blob = blob
         self._batches: SizedCache[_BatchKey, UpdateColumns] = SizedCache(cache_bytes // 2)
-        self._kept: SizedCache[ShardId, _Kept] = SizedCache(cache_bytes // 2)
+        self._kept: SizedCache[_ContentsKey, _Kept] = SizedCache(cache_bytes // 2)
 
     async def contents(self, shard_id: ShardId, desc: RelationDesc, as_of: Timestamp) -> Contents:
         """What the shard holds at as_of; raises BelowSince."""
+        key = (shard_id, desc.arity)
         while True:
             state = await self.readable(shard_id, as_of)
-            kept = self._kept.get(shard_id)
+            kept = self._kept.get(key)
             if kept is None or kept.desc != desc or as_of < kept.as_of:
                 kept = _Kept(desc, as_of, Accumulation(desc.types))
                 wanted: Sequence[Batch] | None = state.batches
@@ -64,14 +70,15 @@ class ShardReader:
                 after = kept.as_of
                 wanted = batches_beyond(state, after)
             if wanted is None:
-                self._kept.drop(shard_id)
+                self._kept.drop(key)
                 continue
-            updates = await self._load(shard_id, desc, wanted, state)
+            times = (MIN_TS if after is None else step_forward(after), step_forward(as_of))
+            updates = await self._load(shard_id, desc, wanted, times)
             if updates is None:
                 continue  # garbage collection was faster; look at what replaced the batches
             if after is not None and kept.as_of != after:
                 continue  # another read moved it forward meanwhile
-            return await self._move(shard_id, kept, after, as_of, updates)
+            return await self._move(key, kept, times, updates)
 
     async def updates(
         self, shard_id: ShardId, desc: RelationDesc, lower: Timestamp, upper: Timestamp
@@ -82,8 +89,7 @@ class ShardReader:
         """
         while True:
             state = await self.readable(shard_id, Timestamp(max(lower - 1, MIN_TS)))
-            wanted = [b for b in state.batches if b.upper > lower and b.lower < upper]
-            found = await self._load(shard_id, desc, wanted, state)
+            found = await self._load(shard_id, desc, state.batches, (lower, upper))
             if found is not None:
                 within = chain.from_iterable(c.between(lower, upper).updates() for c in found)
                 return sorted(within, key=lambda update: update.ts)
@@ -97,51 +103,71 @@ class ShardReader:
             raise BelowSince(shard_id, as_of, state.since)
         return state
 
-    def keep_appended(self, shard_id: ShardId, batch: Batch, updates: Sequence[Update]) -> None:
+    def keep_appended(
+        self, shard_id: ShardId, desc: RelationDesc, batch: Batch, updates: Sequence[Update]
+    ) -> None:
         """Spare the decoding of what this process has just written."""
-        self._batches.put(_batch_key(shard_id, batch), to_columns(updates), _memory_bytes(batch))
+        key = _batch_key(shard_id, desc, batch)
+        self._batches.put(key, to_columns(updates), _memory_bytes(batch))
 
     async def _move(
-        self,
-        shard_id: ShardId,
-        kept: _Kept,
-        after: Timestamp | None,
-        as_of: Timestamp,
-        batches: Sequence[UpdateColumns],
+        self, key: _ContentsKey, kept: _Kept, times: Times, batches: Sequence[UpdateColumns]
     ) -> Contents:
-        """Bring contents to as_of. While a thread does that, they belong to this call alone."""
-        lower = MIN_TS if after is None else step_forward(after)
-        due = [columns.between(lower, step_forward(as_of)) for columns in batches]
-        kept.as_of = as_of  # now, so that whoever else holds it looks again
+        """Bring contents forward. While a thread does that, they belong to this call alone."""
+        due = [columns.between(*times) for columns in batches]
+        as_of = kept.as_of = step_back(times[1])  # now, so that whoever else holds it looks again
         if sum(map(len, due)) > _THREAD_UPDATES:
-            self._kept.drop(shard_id)
+            self._kept.drop(key)
             await asyncio.to_thread(_add_many, kept.accumulation, due)
         else:
             for columns in due:
                 kept.accumulation.add(columns)
-        newest = self._kept.get(shard_id)
+        newest = self._kept.get(key)
         if newest is None or newest.as_of <= as_of:
-            self._kept.put(shard_id, kept, len(kept.accumulation) * _UPDATE_BYTES)
+            self._kept.put(key, kept, len(kept.accumulation) * _UPDATE_BYTES)
         return kept.accumulation.contents(as_of)
 
     async def _load(
-        self, shard_id: ShardId, desc: RelationDesc, batches: Iterable[Batch], state: ShardState
+        self,
+        shard_id: ShardId,
+        desc: RelationDesc,
+        batches: Iterable[Batch],
+        times: Times,
     ) -> list[UpdateColumns] | None:
-        """The updates of each batch; None if they were collected because `state` is outdated."""
-        found: list[UpdateColumns] = []
-        for batch in batches:
-            updates = self._batches.get(_batch_key(shard_id, batch))
-            if updates is None:
-                try:
-                    loaded = [await load_part(self._blob, desc, part) for part in batch.parts]
-                except BlobMissing:
-                    if (await self._machine.read(shard_id)).state == state:
-                        raise
-                    return None
-                updates = concat_columns(loaded)
-                self._batches.put(_batch_key(shard_id, batch), updates, _memory_bytes(batch))
-            found.append(updates)
-        return found
+        """The updates of each batch that may have some within the times, and perhaps others.
+
+        None if some were collected meanwhile: the state that names them is outdated.
+        """
+        lower, upper = times
+        try:
+            return [
+                await self._load_batch(shard_id, desc, batch, times)
+                for batch in batches
+                if batch.upper > lower and batch.lower < upper
+            ]
+        except BlobMissing as missing:
+            if refers_to((await self._machine.read(shard_id)).state, missing.key):
+                raise
+            return None
+
+    async def _load_batch(
+        self, shard_id: ShardId, desc: RelationDesc, batch: Batch, times: Times
+    ) -> UpdateColumns:
+        key = _batch_key(shard_id, desc, batch)
+        updates = self._batches.get(key)
+        if updates is not None:
+            return updates
+        whole = batch.rows <= _WHOLE_UPDATES or _within(batch, times)
+        loaded = [
+            await load_part(
+                self._blob, desc, part, shard_id=shard_id, times=None if whole else times
+            )
+            for part in batch.parts
+        ]
+        updates = concat_columns(loaded)
+        if whole:
+            self._batches.put(key, updates, _memory_bytes(batch))
+        return updates
 
 
 def batches_beyond(state: ShardState, after: Timestamp) -> list[Batch] | None:
@@ -161,9 +187,14 @@ def _add_many(accumulation: Accumulation, batches: Sequence[UpdateColumns]) -> N
         give_way()
 
 
-def _batch_key(shard_id: ShardId, batch: Batch) -> _BatchKey:
+def _within(batch: Batch, times: Times) -> bool:
+    lower, upper = times
+    return lower <= max(batch.lower, batch.since) and batch.upper <= upper
+
+
+def _batch_key(shard_id: ShardId, desc: RelationDesc, batch: Batch) -> _BatchKey:
     """Batches of one shard with the same bounds hold the same updates, however often rewritten."""
-    return (shard_id, batch.lower, batch.upper, batch.since)
+    return (shard_id, desc.arity, batch.lower, batch.upper, batch.since)
 
 
 def _memory_bytes(batch: Batch) -> int:

@@ -14,13 +14,16 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import msgspec
+import xxhash
 
 from evertide.persist.faults import Corrupt
 from evertide.vocab.ids import GlobalId, ShardId
 from evertide.vocab.timestamp import EMPTY_FRONTIER, MIN_TS, Timestamp
 
 DEFAULT_SINCE_LAG: Final = 60_000
-_VERSION: Final = b"\x01"
+_VERSION: Final = b"\x02"
+_VERSION_WITHOUT_CHECKSUM: Final = b"\x01"
+_CHECKSUM_BYTES: Final = 8
 
 
 class InlinePart(msgspec.Struct, frozen=True, array_like=True, tag="i"):
@@ -50,6 +53,11 @@ class BlobPart(msgspec.Struct, frozen=True, array_like=True, tag="b"):
     bucket: int = 0
     buckets: int = 1
 
+    @property
+    def shard_id(self) -> ShardId:
+        """Whose part it is: every key begins with that."""
+        return ShardId(self.key.partition("/")[0])
+
 
 Part: TypeAlias = InlinePart | BlobPart
 
@@ -61,6 +69,8 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     upper: Timestamp
     since: Timestamp
     parts: tuple[Part, ...]
+    # How many of the updates take a row away; None: nobody has counted, as in what was appended.
+    retractions: int | None = None
 
     @property
     def rows(self) -> int:
@@ -87,7 +97,11 @@ class Hold(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Schema(msgspec.Struct, frozen=True, array_like=True):
-    """The types of a shard's columns, as their names; a later one only adds nullable columns."""
+    """The types of a shard's columns, as their names; a later one only adds nullable columns.
+
+    Whoever reads with fewer columns gets the first of them; where a part has fewer than its reader,
+    the others are NULL.
+    """
 
     columns: tuple[str, ...]
 
@@ -109,7 +123,7 @@ class ShardState(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     forgotten: bool = False
     # By version: parts name theirs by its place here. Empty in shards from before versions.
     schemas: tuple[Schema, ...] = ()
-    # When it was forgotten, by the wall clock, so that its parts can be removed in the end.
+    # When the sweeper found it forgotten, by the wall clock: its parts are removed in the end.
     forgotten_at_ms: int | None = None
 
 
@@ -128,6 +142,14 @@ class WriterMismatch:
 
 
 @dataclass(frozen=True, slots=True)
+class SchemaMismatch:
+    """The shard's newest columns are `have`; no version has, nor may the next have, `want`."""
+
+    have: tuple[str, ...]
+    want: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PendingWrite:
     """The upper is frozen until the new writer has brought the contents over."""
 
@@ -137,6 +159,16 @@ class PendingWrite:
 @dataclass(frozen=True, slots=True)
 class Forgotten:
     """The table was dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """The table was dropped so long ago that its contents are gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotPurgeable:
+    """Somebody may still read or restore the shard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +196,11 @@ class BatchesGone:
 Refusal: TypeAlias = (
     UpperMismatch
     | WriterMismatch
+    | SchemaMismatch
     | PendingWrite
     | Forgotten
+    | Purged
+    | NotPurgeable
     | Missing
     | AlreadyExists
     | HoldBelowSince
@@ -183,23 +218,43 @@ class ShardChange:
     transition: Transition
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnTypes:
+    """The columns that an append was made with."""
+
+    names: tuple[str, ...]
+    # How many columns there are up to the last that is never NULL. A new version must not add
+    # that one: older rows would read NULL there.
+    required: int = 0
+
+
 _decoder = msgspec.msgpack.Decoder(ShardState)
 _encoder = msgspec.msgpack.Encoder()
 
 
 def encode_state(state: ShardState) -> bytes:
-    """The stored form: one byte of version, then msgpack."""
-    return _VERSION + _encoder.encode(state)
+    """The stored form: one byte of version, then msgpack, then XXH3-64 of both.
+
+    The checksum comes last, where no earlier version ends: a damaged version is noticed too.
+    """
+    body = _VERSION + _encoder.encode(state)
+    return body + xxhash.xxh3_64_digest(body)
 
 
-def decode_state(value: bytes) -> ShardState:
-    """Inverse of encode_state."""
-    if value[:1] != _VERSION:
-        raise Corrupt(f"shard state of unknown version {value[:1]!r}")
+def decode_state(value: bytes, shard_id: ShardId | None = None) -> ShardState:
+    """Inverse of encode_state, for states of every version; raises Corrupt, naming the shard."""
+    name = "a shard" if shard_id is None else f"shard {shard_id}"
+    stored = memoryview(value)
+    if value[:1] == _VERSION:
+        stored = stored[:-_CHECKSUM_BYTES]
+        if xxhash.xxh3_64_digest(stored) != value[-_CHECKSUM_BYTES:]:
+            raise Corrupt(f"the state of {name} is damaged: its checksum differs")
+    elif value[:1] != _VERSION_WITHOUT_CHECKSUM:
+        raise Corrupt(f"the state of {name} is damaged or of unknown version {value[:1]!r}")
     try:
-        return _decoder.decode(memoryview(value)[1:])
-    except msgspec.DecodeError as error:
-        raise Corrupt(f"shard state does not decode: {error}") from error
+        return _decoder.decode(stored[1:])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Corrupt(f"the state of {name} is damaged: {error}") from error
 
 
 def initial_state(
@@ -210,6 +265,14 @@ def initial_state(
 ) -> ShardState:
     """An empty shard: complete below `since`, where it has no contents."""
     return ShardState(since=since, upper=since, since_lag=since_lag, writer=writer)
+
+
+def refers_to(state: ShardState | None, key: str) -> bool:
+    """Whether the part under this key is one of the shard's; else it may have been collected."""
+    if state is None:
+        return False
+    parts = (part for batch in state.batches for part in batch.parts)
+    return any(isinstance(part, BlobPart) and part.key == key for part in parts)
 
 
 def create(shard_id: ShardId, initial: ShardState) -> ShardChange:
@@ -229,26 +292,50 @@ def append(
     upper: Timestamp,
     writer: GlobalId | None,
     parts: tuple[Part, ...] = (),
+    columns: ColumnTypes | None = None,
     completes_pending: bool = False,
 ) -> Changed:
     """Bring updates with lower <= ts < upper; without parts, only advance the upper.
 
-    The writer is looked at before the upper: a version that lost its shard must learn that, not
-    chase an upper it may never reach.
+    Writer and columns are looked at before the upper: a version that lost its shard must learn
+    that, not chase an upper it may never reach. The parts get their schema's version here; None for
+    columns leaves it as it is.
     """
     assert lower < upper, "an append moves the upper forward"
     if state.forgotten:
         return Forgotten()
     if state.writer != writer:
         return WriterMismatch(state.writer)
+    version = None if columns is None else _schema_version(state.schemas, columns)
+    if isinstance(version, SchemaMismatch):
+        return version
     if state.pending is not None and not (completes_pending and lower == state.pending):
         return PendingWrite(state.pending)
     if state.upper != lower:
         return UpperMismatch(state.upper)
-    batches = state.batches
+    batches, schemas = state.batches, state.schemas
     if parts:
+        if columns is not None and version is not None:
+            parts = tuple(msgspec.structs.replace(part, schema=version) for part in parts)
+            schemas = schemas if version < len(schemas) else (*schemas, Schema(columns.names))
         batches = (*batches, Batch(lower, upper, MIN_TS, parts))
-    return msgspec.structs.replace(state, upper=upper, batches=batches, pending=None)
+    return msgspec.structs.replace(
+        state, upper=upper, batches=batches, schemas=schemas, pending=None
+    )
+
+
+def _schema_version(schemas: tuple[Schema, ...], columns: ColumnTypes) -> int | SchemaMismatch:
+    """The version that has these columns; the next one, if it may be added."""
+    for version in range(len(schemas) - 1, -1, -1):
+        if schemas[version].columns == columns.names:
+            return version
+    if not schemas:
+        return 0
+    newest = schemas[-1].columns
+    known = len(newest)
+    if columns.required <= known < len(columns.names) and columns.names[:known] == newest:
+        return len(schemas)
+    return SchemaMismatch(newest, columns.names)
 
 
 def set_writer(
@@ -319,6 +406,9 @@ def compact(
     state: ShardState, *, replaced: tuple[Batch, ...], replacement: tuple[Batch, ...]
 ) -> Changed:
     """Put batches with the same contents in the place of a run of batches."""
+    assert not replacement or _newest_schema(replacement) >= _newest_schema(replaced), (
+        "a merge keeps every column"
+    )
     count = len(replaced)
     for start in range(len(state.batches) - count + 1):
         if state.batches[start : start + count] == replaced:
@@ -328,11 +418,17 @@ def compact(
     return BatchesGone()
 
 
+def _newest_schema(batches: tuple[Batch, ...]) -> int:
+    return max((part.schema for batch in batches for part in batch.parts), default=0)
+
+
 def forget(state: ShardState) -> ShardState:
     """Refuse all further appends; contents stay for whoever may still read or restore them."""
     return msgspec.structs.replace(state, forgotten=True)
 
 
-def restore(state: ShardState) -> ShardState:
-    """Take appends again, with the contents as they were."""
-    return msgspec.structs.replace(state, forgotten=False)
+def restore(state: ShardState) -> Changed:
+    """Take appends again, with the contents as they were; refused once those are gone."""
+    if state.since == EMPTY_FRONTIER:
+        return Purged()
+    return msgspec.structs.replace(state, forgotten=False, forgotten_at_ms=None)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evertide.expr.relation import Types
-from evertide.persist.parts import columns_to_table, table_to_columns
+from evertide.persist.parts import columns_to_table, skipping_aids, table_to_columns
 from evertide.persist.updates import consolidate_columns, to_columns
 from evertide.vocab.relation_desc import RelationDesc, relation_desc
 from evertide.vocab.timestamp import Timestamp
@@ -38,4 +38,5 @@ def consolidate_updates(types: Types, updates: Iterable[Update], since: Timestam
 
 def write_parquet(table: pa.Table, path: Path) -> None:
     """A file that lives for a job or a dataflow: nothing is gained by making it small."""
-    pq.write_table(table, path, compression="none", store_schema=False)
+    aids = skipping_aids(table)
+    pq.write_table(table, path, compression="none", store_schema=False, **aids)
