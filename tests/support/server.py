@@ -122,12 +122,14 @@ def alive(pid: int) -> bool:
         return False
 
 
-def start_server(data: Path, flags: Sequence[str] = (), *, wait: bool = True) -> Server:
-    """Start it on free ports; returns once it says that it is ready."""
+def start_server(
+    data: Path, flags: Sequence[str] = (), *, wait: bool = True, prefix: Sequence[str] = ()
+) -> Server:
+    """Start it on free ports, by the program `prefix`; returns once it says that it is ready."""
     data.mkdir(parents=True, exist_ok=True)
     log = data.parent / f"{data.name}.{time.monotonic_ns()}.log"
     command = [
-        sys.executable, "-m", "evertide.cli.main", "serve", "--data", str(data),
+        *prefix, sys.executable, "-m", "evertide.cli.main", "serve", "--data", str(data),
         "--sql-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0",
         "--internal-sql-addr", "127.0.0.1:0", *flags,
     ]  # fmt: skip

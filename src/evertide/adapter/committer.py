@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from evertide.oracle.protocol import TimestampOracle
+from evertide.persist.faults import StoreFailing, StoreFull
 from evertide.persist.txn import CommitOutcome, Committed, TableWrite, TimestampTaken, Txns
 from evertide.vocab.clock import Clock
 from evertide.vocab.ids import ShardId
@@ -68,5 +69,13 @@ class AskingCommitter:
         write_ts = await self._oracle.write_ts(Timeline.EPOCH_MS)
         outcome = await self._txns.commit(writes, at=write_ts, expected_upper=expected_upper)
         if isinstance(outcome, Committed):
-            await self._oracle.apply_write(Timeline.EPOCH_MS, write_ts)
+            await self._apply(write_ts)
         return outcome
+
+    async def _apply(self, write_ts: Timestamp) -> None:
+        try:
+            await self._oracle.apply_write(Timeline.EPOCH_MS, write_ts)
+        except StoreFull as fault:
+            # The rows are there, and will be seen with the next write that is applied: whoever
+            # asked must not take them for refused.
+            raise StoreFailing(fault.reason) from fault

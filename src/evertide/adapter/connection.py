@@ -21,7 +21,8 @@ from evertide.adapter.session import Session, open_session
 from evertide.adapter.transaction import Transaction
 from evertide.adapter.variables import VARIABLES
 from evertide.expr.compile import compile_scalar
-from evertide.persist.faults import BelowSince, PersistFault
+from evertide.persist.faults import PersistFault
+from evertide.persist.told import ends_the_process, told
 from evertide.sql.plan.plans import (
     CommitPlan,
     ExecutePlan,
@@ -33,10 +34,9 @@ from evertide.vocab.datum import Datum
 from evertide.vocab.errors import (
     DuplicatePreparedStatement,
     InFailedTransaction,
-    InternalError,
     InvalidAuthorization,
-    ObjectNotInPrerequisiteState,
     QueryCanceled,
+    SqlError,
     SqlSyntaxError,
     UndefinedPreparedStatement,
 )
@@ -59,7 +59,7 @@ class Connection:
         self._session = session
         self._env = env
         self._planner = planner
-        # A fault of the store concerns the whole process: fenced ones must exit.
+        # Told of faults that concern the whole process: fenced ones must exit.
         self._on_fault = on_fault
         self._running: asyncio.Task[Response] | None = None
 
@@ -89,7 +89,10 @@ class Connection:
     async def _prepared(
         self, text: str, parsed: Parsed, types: Sequence[SqlType | None]
     ) -> Prepared:
-        snapshot = await self._env.catalog.current()
+        try:
+            snapshot = await self._env.catalog.current()
+        except PersistFault as fault:
+            raise _told(fault, self._on_fault) from fault
         planned = self._planner.plan(parsed, types, self._session, snapshot)
         result = result_desc(planned.plan, self._session)
         return Prepared(text, parsed, planned.parameter_types, result)
@@ -120,15 +123,8 @@ class Connection:
             if current is not None and current.cancelling():
                 raise  # the connection itself is ending
             raise QueryCanceled("canceling statement due to user request") from None
-        except BelowSince as fault:
-            raise ObjectNotInPrerequisiteState(
-                "the timestamp of the query is no longer readable",
-                detail=str(fault),
-                hint="Run the query, or its transaction, again.",
-            ) from fault
         except PersistFault as fault:
-            self._on_fault(fault)
-            raise InternalError(str(fault)) from fault
+            raise _told(fault, self._on_fault) from fault
 
     async def _execute(self, prepared: Prepared, parameters: Sequence[Datum]) -> Response:
         parsed = prepared.statement
@@ -221,8 +217,7 @@ class Connections:
         try:
             snapshot = await self._env.catalog.current()
         except PersistFault as fault:
-            self._on_fault(fault)
-            raise InternalError(str(fault)) from fault
+            raise _told(fault, self._on_fault) from fault
         user = parameters.get("user", "")
         if user.startswith("mz_") and not internal:
             raise InvalidAuthorization(
@@ -236,3 +231,10 @@ class Connections:
         }
         session = open_session(parameters, system, internal=internal)
         return Connection(session, self._env, self._planner, self._on_fault)
+
+
+def _told(fault: PersistFault, on_fault: Callable[[PersistFault], None]) -> SqlError:
+    """The client's error; the process hears of the fault if it must end with it."""
+    if ends_the_process(fault):
+        on_fault(fault)
+    return told(fault)

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evertide.adapter.committer import Committer
+from evertide.persist.faults import StoreFailing, StoreFull
+from evertide.persist.trouble import Trouble
 from evertide.persist.txn import (
     Committed,
     TableForgotten,
@@ -66,6 +68,7 @@ class GroupCommit:
         self._wake = asyncio.Event()
         # Held while a round commits, and by a read-then-write that must not be overtaken again.
         self.lock = asyncio.Lock()
+        self._trouble = Trouble("table writes")
 
     async def write(
         self, writes: Mapping[ShardId, TableWrite], names: Mapping[ShardId, str]
@@ -96,7 +99,10 @@ class GroupCommit:
                 raise _dropped(names.get(shard_id, shard_id))
 
     async def run(self) -> None:
-        """Commit rounds until cancelled. A fault of the store ends the task, and the process."""
+        """Commit rounds until cancelled, or until the store's faults concern the whole process.
+
+        A full or failing store is told to the writers of the round, and time waits for it.
+        """
         while True:
             try:
                 await asyncio.wait_for(self._wake.wait(), IDLE_ADVANCE_MS / 1000)
@@ -106,7 +112,30 @@ class GroupCommit:
             self._wake.clear()
             async with self.lock:
                 pending, self._waiting = self._waiting, []
-                await self._commit_round(pending)
+                await self._guarded_round(pending)
+
+    async def _guarded_round(self, pending: list[PendingWrite]) -> None:
+        """Tell everyone what became of their writes, faults of the store included.
+
+        What did not fit was not done, so each write is tried by itself: a large one must not take
+        the small ones down with it. After an I/O error nothing is tried again, because the round
+        may still come to light.
+        """
+        try:
+            await self._commit_round(pending)
+            self._trouble.over()
+        except StoreFull as fault:
+            self._trouble.met(fault)
+            waiting = [write for write in pending if not write.done.done()]
+            if len(waiting) > 1:
+                for write in waiting:
+                    await self._guarded_round([write])
+            elif waiting:
+                _fail(waiting[0], fault)
+        except StoreFailing as fault:
+            self._trouble.met(fault)
+            for write in pending:
+                _fail(write, fault)
 
     async def _commit_round(self, pending: list[PendingWrite]) -> None:
         """Retry with new timestamps until the round is durable; drop writes to dropped tables."""
@@ -131,9 +160,12 @@ class GroupCommit:
     async def _advance_when_idle(self) -> None:
         """An empty commit, unless another adapter moved time on lately."""
         now_ms = self._clock.now_ms()
-        if await self._txns.upper() > now_ms - IDLE_ADVANCE_MS * 9 // 10:
-            return
-        await self._committer.commit({}, None)
+        try:
+            if await self._txns.upper() <= now_ms - IDLE_ADVANCE_MS * 9 // 10:
+                await self._committer.commit({}, None)
+                self._trouble.over()
+        except (StoreFull, StoreFailing) as fault:
+            self._trouble.met(fault)  # time stands still until then
 
 
 def _dropped(name: str) -> UndefinedTable:

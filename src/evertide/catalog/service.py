@@ -9,8 +9,10 @@ from evertide.catalog.durable.protocol import AppendOutcome, Progress, WritableC
 from evertide.catalog.objects import AuditEvent, CatalogUpdate
 from evertide.catalog.snapshot import Snapshot, all_objects
 from evertide.oracle.protocol import TimestampOracle
+from evertide.persist.faults import StoreFailing, StoreFull
 from evertide.persist.handle import Appended
 from evertide.persist.state import ShardChange
+from evertide.persist.trouble import Trouble
 from evertide.vocab.timestamp import Timeline, Timestamp
 
 
@@ -123,12 +125,20 @@ class CatalogService:
         return self._failure
 
     async def _follow(self) -> None:
-        try:
-            async for progress in self._catalog.follow(self._snapshot.upper):
-                if progress.upper > self._snapshot.upper:
-                    self._advance(progress)
-        except Exception as failure:  # noqa: BLE001  handed to everyone who waits
-            self._fail(failure)
+        """A store that cannot be read just now is asked again; any other failure is the end."""
+        trouble = Trouble("following the catalog")
+        while self._failure is None:
+            try:
+                async for progress in self._catalog.follow(self._snapshot.upper):
+                    trouble.over()
+                    if progress.upper > self._snapshot.upper:
+                        self._advance(progress)
+                return
+            except (StoreFull, StoreFailing) as fault:
+                trouble.met(fault)
+                await asyncio.sleep(trouble.wait_s)
+            except Exception as failure:  # noqa: BLE001  handed to everyone who waits
+                self._fail(failure)
 
     def _advance(self, progress: Progress) -> None:
         self._snapshot = self._snapshot.apply(progress.updates, progress.upper)

@@ -14,7 +14,13 @@ import msgspec
 import structlog
 
 from evertide.cli.config import EXIT_FENCED, EXIT_OK, EXIT_STORE, EXIT_USAGE, Boot
-from evertide.persist.faults import Fenced, PersistFault, StoreUnreachable
+from evertide.persist.faults import (
+    Fenced,
+    PersistFault,
+    StoreFailing,
+    StoreFull,
+    StoreUnreachable,
+)
 
 _PR_SET_PDEATHSIG = 1
 
@@ -128,12 +134,23 @@ def code_of(error: BaseException) -> int:
         case StoreUnreachable():
             log.error("store unreachable", reason=str(error))
             return EXIT_STORE
+        case StoreFull() | StoreFailing():
+            # Not for good: the supervisor starts this process again after a while.
+            log.error("store cannot be used just now", reason=str(error))
+            return 1
         case AddressInUse():
             log.error("cannot listen", reason=str(error))
             return EXIT_USAGE
         case _:
             log.error("process failed", exc_info=error)
             return 1
+
+
+def end_of(fault: PersistFault) -> int:
+    """The exit code of a program that nobody starts again; whoever started it is told why."""
+    print(f"evertide: {fault}", file=sys.stderr)
+    code = code_of(fault)
+    return EXIT_STORE if isinstance(fault, StoreFull | StoreFailing) else code
 
 
 async def parent_gone() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -54,7 +55,10 @@ class Child:
     async def _keep(self) -> None:
         wait = RESTART_SECONDS
         while not self._stopping:
+            started_s = time.monotonic()
             code = await self._guarded_run()
+            if time.monotonic() - started_s > MAX_RESTART_SECONDS:
+                wait = RESTART_SECONDS  # it had been well
             if self._stopping:
                 return
             if code in (EXIT_FENCED, EXIT_STORE, EXIT_USAGE):

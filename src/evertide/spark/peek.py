@@ -26,8 +26,9 @@ from evertide.dataflow.protocol import (
 from evertide.expr.codec import decode_relation
 from evertide.expr.functions.table import by_signature
 from evertide.expr.relation import Relation
-from evertide.persist.faults import BelowSince
+from evertide.persist.faults import BelowSince, PersistFault
 from evertide.persist.inline import decode_inline, encode_inline
+from evertide.persist.told import told
 from evertide.spark.arrangement import BelowSince as IndexBelowSince
 from evertide.spark.engine import EngineLost, Peeked
 from evertide.spark.running import RunningDataflow
@@ -104,8 +105,11 @@ class PeekServer:
             response = await self._run(command)
         except (Refused, EngineLost, BelowSince, IndexBelowSince) as refusal:
             response = RefusedResponse(command.request_id, str(refusal))
+        except PersistFault as fault:
+            # One that must end this process is met by the worker as well.
+            response = _failed(command.request_id, told(fault))
         except SqlError as error:
-            response = FailedResponse(command.request_id, error.code, error.message)
+            response = _failed(command.request_id, error)
         except Exception:  # this task owns the request
             log.exception("request failed")
             response = FailedResponse(
@@ -186,6 +190,10 @@ def _forget(
     """A request has been answered: there is room for another."""
     running.pop(request_id, None)
     free.release()
+
+
+def _failed(request_id: int, error: SqlError) -> FailedResponse:
+    return FailedResponse(request_id, error.code, error.message)
 
 
 async def _wait_for_frontier(dataflow: RunningDataflow, as_of: Timestamp) -> None:

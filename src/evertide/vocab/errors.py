@@ -255,6 +255,18 @@ class InsufficientResources(SqlError):
     sqlstate = "53000"
 
 
+class DiskFull(SqlError):
+    sqlstate = "53100"
+
+
+class IoError(SqlError):
+    sqlstate = "58030"
+
+
+class DataCorrupted(SqlError):
+    sqlstate = "XX001"
+
+
 class InternalError(SqlError):
     sqlstate = "XX000"
 

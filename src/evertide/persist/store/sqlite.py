@@ -25,6 +25,7 @@ from evertide.persist.store.protocol import (
     SetMismatch,
     SetOutcome,
     Unchanged,
+    check_distinct,
 )
 from evertide.persist.store.sqlite_writer import (
     SqliteWriter,
@@ -32,6 +33,7 @@ from evertide.persist.store.sqlite_writer import (
     begin_write,
     commit_transaction,
     connect,
+    fault_of,
     is_busy,
 )
 from evertide.vocab.ids import Epoch, ShardId
@@ -86,7 +88,9 @@ class SqliteStore:
             _prepare_file(path, lock_timeout_s)
             self._reader = _Reader(path)
             self._writer = SqliteWriter(path, lock_timeout_s=lock_timeout_s, commit=commit)
-        except (sqlite3.Error, OSError) as error:
+        except sqlite3.Error as error:
+            raise fault_of(error, path) from error
+        except OSError as error:
             raise StoreUnreachable(f"{path}: {error}") from error
 
     async def raise_epoch(self) -> Epoch:
@@ -159,6 +163,8 @@ class SqliteConsensus:
         applied: Sequence[AppliedWrite] = (),
         claimed: ClaimedWrite | None = None,
     ) -> SetOutcome | ClaimLost:
+        check_distinct(sets)
+
         def work(connection: sqlite3.Connection) -> SetOutcome | ClaimLost:
             mismatched = _mismatched(connection, sets)
             if mismatched:
@@ -173,6 +179,8 @@ class SqliteConsensus:
         return await self._writer.run(_fenced(self._epoch, work))
 
     async def compare_and_set_each(self, sets: Sequence[CompareAndSet]) -> SetOutcome:
+        check_distinct(sets)
+
         def work(connection: sqlite3.Connection) -> SetOutcome:
             mismatched = _mismatched(connection, sets)
             _set(connection, [s for s in sets if s.shard_id not in mismatched])
@@ -225,7 +233,7 @@ class _Reader:
             connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
             return work(connection or self._open())
         except sqlite3.Error as error:
-            raise StoreUnreachable(str(error)) from error
+            raise fault_of(error, self._path) from error
 
     def _open(self) -> sqlite3.Connection:
         opened = connect(self._path, busy_timeout_s=_READ_TIMEOUT_S)
@@ -259,7 +267,9 @@ def _prepare_file(path: Path, lock_timeout_s: float) -> None:
         for number in range(found + 1, _FORMAT + 1):
             for statement in _FORMATS[number]:
                 connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {_FORMAT}")
+        if found < _FORMAT:
+            # Only then: whoever opens a file that is up to date needs no room for it.
+            connection.execute(f"PRAGMA user_version = {_FORMAT}")
         connection.execute("COMMIT")
     finally:
         connection.close()
@@ -317,7 +327,8 @@ def _heads(
     try:
         return {shard: _head(connection, shard, known) for shard, known in known_seqnos.items()}
     finally:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:  # an I/O error ends it
+            connection.execute("ROLLBACK")
 
 
 def _mismatched(

@@ -7,6 +7,12 @@ committed together by the next.
 Whether a failed COMMIT happened is found out by reading: every transaction also writes its own
 number into a row of this writer, and nobody else writes that row. That holds whatever others
 committed in between.
+
+A full or failing disk is told at once instead of being tried again until somebody's patience ends.
+Without room the last page of the transaction is missing from the log, so it can never come to
+light. After a failed fsync it may lie there whole, and nobody sees it, because only after the fsync
+are others told how far the log goes. The next commit of any process is written over it; a crash of
+all of them before that would make recovery find it.
 """
 
 import asyncio
@@ -22,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Generic, TypeAlias, TypeVar, cast
 
-from evertide.persist.faults import StoreUnreachable
+from evertide.persist.faults import PersistFault, StoreFailing, StoreFull, StoreUnreachable
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[sqlite3.Connection], T]
@@ -31,6 +37,8 @@ _GROUP_LIMIT: Final = 128
 _OPEN_TIMEOUT_S: Final = 10.0
 _FIRST_PAUSE_S: Final = 0.0002
 _LONGEST_PAUSE_S: Final = 0.005
+# How long a failing disk is asked whether a commit happened: whoever waits is told soon.
+_SETTLE_S: Final = 1.0
 # The byte of the -shm file that SQLite locks while it writes in WAL mode.
 _WAL_WRITE_LOCK: Final = 120
 
@@ -105,9 +113,9 @@ class SqliteWriter:
             group, ended = self._next_group()
             try:
                 outcomes = self._run_group(connection, [request.work for request in group])
-            except (sqlite3.Error, StoreUnreachable) as error:
+            except (sqlite3.Error, PersistFault) as error:
                 _give_up(connection)
-                fault = error if isinstance(error, StoreUnreachable) else _unreachable(error)
+                fault = error if isinstance(error, PersistFault) else fault_of(error, self._path)
                 outcomes = [_Failed(fault)] * len(group)
             _deliver(group, outcomes)
         connection.close()
@@ -138,13 +146,17 @@ class SqliteWriter:
             if connection.total_changes == before:
                 connection.execute("ROLLBACK")
                 return outcomes
-            if self._finish(connection, deadline):
+            error = self._finish(connection, deadline)
+            if error is None:
                 return outcomes
+            fault = fault_of(error, self._path)
+            if isinstance(fault, StoreFull | StoreFailing):
+                raise fault from error
             if time.monotonic() > deadline:
                 raise StoreUnreachable(f"{self._path} takes no commits")
 
-    def _finish(self, connection: sqlite3.Connection, deadline: float) -> bool:
-        """Commit; False: certainly not committed, so the group may run again."""
+    def _finish(self, connection: sqlite3.Connection, deadline: float) -> sqlite3.Error | None:
+        """Commit; an error: it is not committed, so the group may run again."""
         self._number += 1
         connection.execute(
             "INSERT INTO writers VALUES (?, ?) ON CONFLICT DO UPDATE SET number = excluded.number",
@@ -152,12 +164,14 @@ class SqliteWriter:
         )
         try:
             self._commit(connection)
-        except sqlite3.Error:
+        except sqlite3.Error as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-                return False
-            return self._was_committed(deadline)
-        return True
+                return error
+            if isinstance(fault_of(error, self._path), StoreFull | StoreFailing):
+                deadline = min(deadline, time.monotonic() + _SETTLE_S)
+            return None if self._was_committed(deadline) else error
+        return None
 
     def _was_committed(self, deadline: float) -> bool:
         while True:
@@ -172,7 +186,7 @@ class SqliteWriter:
                 return row is not None and row[0] == self._number
             except sqlite3.Error as error:
                 if time.monotonic() > deadline:
-                    raise _unreachable(error) from error
+                    raise fault_of(error, self._path) from error
             time.sleep(_LONGEST_PAUSE_S)
 
 
@@ -184,6 +198,8 @@ def connect(path: Path, *, busy_timeout_s: float) -> sqlite3.Connection:
     )
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA wal_autocheckpoint = 4000")
+    # What savepoints need stays off the disk for temporary files, which may be full as well.
+    connection.execute("PRAGMA temp_store = MEMORY")
     connection.execute(f"PRAGMA busy_timeout = {int(busy_timeout_s * 1000)}")
     return connection
 
@@ -208,6 +224,18 @@ def begin_write(connection: sqlite3.Connection, path: Path, deadline: float) -> 
 def is_busy(error: sqlite3.OperationalError) -> bool:
     """Whether another connection's lock is the reason."""
     return (error.sqlite_errorcode & 0xFF) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def fault_of(error: sqlite3.Error, path: Path) -> StoreFull | StoreFailing | StoreUnreachable:
+    """What an error of SQLite means to whoever asked."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    reason = f"{error} ({getattr(error, 'sqlite_errorname', 'no code')})"
+    # Clients are told the first two, and need not know where the server keeps its files.
+    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE):
+        return StoreFull(f"{path.name}: {reason}")  # the second: its -shm file could not grow
+    if code & 0xFF == sqlite3.SQLITE_IOERR:
+        return StoreFailing(f"{path.name}: {reason}")
+    return StoreUnreachable(f"{path}: {reason}")
 
 
 def write_lock_holder(path: Path) -> int | None:
@@ -253,10 +281,6 @@ def _give_up(connection: sqlite3.Connection) -> None:
             connection.execute("ROLLBACK")
     except sqlite3.Error:
         pass  # the store is failing, which its askers are being told
-
-
-def _unreachable(error: sqlite3.Error) -> StoreUnreachable:
-    return StoreUnreachable(str(error))
 
 
 def _deliver(group: Sequence[_Request], outcomes: Sequence[_Outcome]) -> None:

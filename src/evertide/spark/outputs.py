@@ -1,0 +1,111 @@
+"""Outputs on their way from dataflows to shards: all that are due in one commit.
+
+Output that the store could not take stays staged and is tried again after a while.
+"""
+
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from evertide.dataflow.description import DataflowDescription, ShardExport
+from evertide.persist.faults import StoreFailing, StoreFull
+from evertide.persist.handle import Append, AppendOutcome
+from evertide.persist.state import ShardState
+from evertide.persist.trouble import until_done
+from evertide.spark.running import RunningDataflow
+from evertide.spark.setbacks import Setbacks
+from evertide.spark.sink import ShardSink
+from evertide.vocab.ids import ShardId
+
+# How long the upper of a view whose inputs stand still may trail.
+STILL_SECONDS: Final = 0.9
+
+
+class Shards(Protocol):
+    """What is asked of persist."""
+
+    async def state(self, shard_id: ShardId) -> ShardState: ...
+
+    async def append_each(self, appends: Sequence[Append]) -> list[AppendOutcome]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Output that a dataflow owes to its shard."""
+
+    dataflow: RunningDataflow
+    append: Append
+
+
+class Outputs:
+    """Of one worker's dataflows."""
+
+    def __init__(self, shards: Shards, setbacks: Setbacks) -> None:
+        self._shards = shards
+        self._setbacks = setbacks
+        # When uppers that moved without any change are appended next.
+        self._still_due = 0.0
+
+    async def sink(self, description: DataflowDescription) -> ShardSink | None:
+        """Where a new dataflow's output goes, from where its shard is; None for an index."""
+        export = description.export
+        if not isinstance(export, ShardExport):
+            return None
+        state = await until_done("creating a dataflow", lambda: self._shards.state(export.shard_id))
+        return ShardSink(description.global_id, export, state.upper)
+
+    async def append_due(self, dataflows: Collection[RunningDataflow]) -> bool:
+        """Append; what lost the race is dropped and tried again from there. True: shards moved.
+
+        Uppers of views whose inputs stand still wait for the next such commit a while: readers
+        know that these views stand still, too.
+        """
+        still_too = time.monotonic() >= self._still_due
+        if still_too:
+            self._still_due = time.monotonic() + STILL_SECONDS
+        moved = False
+        for _ in range(100):
+            due = [
+                Due(dataflow, append)
+                for dataflow in dataflows
+                if dataflow.sink is not None
+                and not self._setbacks.waits(dataflow)
+                and (append := dataflow.sink.due(still_too=still_too)) is not None
+            ]
+            if not due:
+                break
+            moved = await self._append(due) or await self._append_apart(due) or moved
+        return moved
+
+    async def _append(self, due: Sequence[Due]) -> bool:
+        """One commit; False: the store could not take it, and all of them wait."""
+        try:
+            outcomes = await self._shards.append_each([one.append for one in due])
+        except (StoreFull, StoreFailing) as fault:
+            for one in due:
+                self._setbacks.met(one.dataflow, fault)
+            return False
+        for one, outcome in zip(due, outcomes, strict=True):
+            self._settle(one.dataflow, one.append, outcome)
+        return True
+
+    async def _append_apart(self, due: Sequence[Due]) -> bool:
+        """One output that does not fit must not keep the others back: find out which it is.
+
+        Those that only move an upper go first. If even they fail, no other will do better.
+        """
+        if len(due) == 1:
+            return False
+        moves = [one for one in due if not one.append.updates]
+        if moves and not await self._append(moves):
+            return False
+        done = [await self._append([one]) for one in due if one.append.updates]
+        return bool(moves) or any(done)
+
+    def _settle(self, dataflow: RunningDataflow, append: Append, outcome: AppendOutcome) -> None:
+        assert dataflow.sink is not None
+        dataflow.sink.settle(append, outcome)
+        self._setbacks.over(dataflow)
+        if dataflow.sink.stopped is not None:
+            dataflow.stop(dataflow.sink.stopped)

@@ -1,0 +1,33 @@
+"""Dataflows that wait because the store was full or failing when they were tried last.
+
+They keep what they have computed. All of them are tried again together, after a pause that grows;
+dataflows that met nothing go on meanwhile.
+"""
+
+from evertide.persist.trouble import Trouble
+from evertide.spark.running import RunningDataflow
+from evertide.vocab.ids import GlobalId
+
+
+class Setbacks:
+    """Of one worker's dataflows."""
+
+    def __init__(self) -> None:
+        self._trouble = Trouble("keeping views and indexes up to date")
+        self._waiting: set[GlobalId] = set()
+
+    def waits(self, dataflow: RunningDataflow) -> bool:
+        """Whether it is too early to try this one again."""
+        return dataflow.description.global_id in self._waiting and self._trouble.wait_s > 0
+
+    def met(self, dataflow: RunningDataflow, fault: Exception) -> None:
+        """It was tried, in vain."""
+        self._waiting.add(dataflow.description.global_id)
+        self._trouble.met(fault)
+
+    def over(self, dataflow: RunningDataflow) -> None:
+        """It goes on, or is gone."""
+        if dataflow.description.global_id in self._waiting:
+            self._waiting.discard(dataflow.description.global_id)
+            if not self._waiting:
+                self._trouble.over()

@@ -1,0 +1,90 @@
+"""Stores that take no changes while a fault is set; reads go on."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+from evertide.persist.faults import PersistFault
+from evertide.persist.store.protocol import (
+    AppliedWrite,
+    Blob,
+    ClaimedWrite,
+    ClaimLost,
+    CompareAndSet,
+    Consensus,
+    Head,
+    SetOutcome,
+    Unchanged,
+)
+from evertide.vocab.ids import ShardId
+
+
+class RefusingConsensus:
+    """Raises `fault` instead of changing anything; counts what it was asked."""
+
+    def __init__(self, inner: Consensus) -> None:
+        self._inner = inner
+        self.fault: PersistFault | None = None
+        self.changes = 0
+
+    async def head(
+        self, shard_id: ShardId, known_seqno: int | None = None
+    ) -> Head | Unchanged | None:
+        return await self._inner.head(shard_id, known_seqno)
+
+    async def heads(
+        self, known_seqnos: Mapping[ShardId, int | None]
+    ) -> dict[ShardId, Head | Unchanged | None]:
+        return await self._inner.heads(known_seqnos)
+
+    async def shard_ids(self) -> list[ShardId]:
+        return await self._inner.shard_ids()
+
+    async def compare_and_set_all(
+        self,
+        sets: Sequence[CompareAndSet],
+        *,
+        applied: Sequence[AppliedWrite] = (),
+        claimed: ClaimedWrite | None = None,
+    ) -> SetOutcome | ClaimLost:
+        self._count()
+        return await self._inner.compare_and_set_all(sets, applied=applied, claimed=claimed)
+
+    async def compare_and_set_each(self, sets: Sequence[CompareAndSet]) -> SetOutcome:
+        self._count()
+        return await self._inner.compare_and_set_each(sets)
+
+    def _count(self) -> None:
+        self.changes += 1
+        if self.fault is not None:
+            raise self.fault
+
+
+class RefusingBlob:
+    """Raises `fault` instead of storing anything; counts what it was asked."""
+
+    def __init__(self, inner: Blob) -> None:
+        self._inner = inner
+        self.fault: PersistFault | None = None
+        self.puts = 0
+
+    async def put(self, key: str, value: bytes) -> None:
+        self.puts += 1
+        if self.fault is not None:
+            raise self.fault
+        await self._inner.put(key, value)
+
+    async def get(self, key: str) -> bytes:
+        return await self._inner.get(key)
+
+    async def delete(self, key: str) -> None:
+        await self._inner.delete(key)
+
+    async def keys(self, prefix: str = "") -> list[str]:
+        return await self._inner.keys(prefix)
+
+    def local_path(self, key: str) -> Path | None:
+        return self._inner.local_path(key)
+
+    def localize(self, keys: Sequence[str]) -> AbstractAsyncContextManager[Mapping[str, Path]]:
+        return self._inner.localize(keys)
