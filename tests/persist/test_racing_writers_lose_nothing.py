@@ -14,7 +14,7 @@ from evertide.persist.compaction import compact_shard
 from evertide.persist.handle import Append, Appended, PersistClient
 from evertide.persist.state import Batch, UpperMismatch
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
-from evertide.persist.txn import Txns
+from evertide.persist.txn import Txns, register_table
 from evertide.vocab.ids import ShardId
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
@@ -102,7 +102,7 @@ async def test_commits_to_two_tables(seed: int) -> None:
     client = sim.client()
     txns = Txns(client, ShardId("txns"))
     await txns.ensure()
-    await client.append_all([], also=[txns.register(table) for table in TABLES])
+    await client.append_all([], also=[register_table(table) for table in TABLES])
     writers = (sim.write(name, 6, tables=True) for name in "abc")
     await asyncio.gather(*writers, sim.compact(TABLES, 15))
     upper = await txns.upper()

@@ -16,6 +16,8 @@ from evertide.persist.txn import (
     TableWrite,
     Txns,
     TxnsUpperMismatch,
+    forget_table,
+    register_table,
 )
 from evertide.vocab.clock import ManualClock
 from evertide.vocab.datum import Row
@@ -54,7 +56,7 @@ async def txns(client: PersistClient) -> Txns:
     opened = Txns(client, TXNS)
     await opened.ensure()
     await opened.ensure()
-    await client.append_all([], also=[opened.register(T1), opened.register(T2)])
+    await client.append_all([], also=[register_table(T1), register_table(T2)])
     return opened
 
 
@@ -94,7 +96,7 @@ async def test_an_optimistic_write_fails_if_anything_was_committed_since_its_rea
 
 
 async def test_a_dropped_table_refuses_the_whole_commit(client: PersistClient, txns: Txns) -> None:
-    await client.append_all([], also=[txns.forget(T2)])
+    await client.append_all([], also=[forget_table(T2)])
     both = {T1: write((1,)), T2: write((1,))}
     assert await txns.commit(both, at=ts(5)) == TableForgotten(T2)
     assert await txns.commit({T2: write()}, at=ts(5)) == TableForgotten(T2)
@@ -104,9 +106,9 @@ async def test_a_dropped_table_refuses_the_whole_commit(client: PersistClient, t
 
 async def test_a_table_registered_again_has_its_contents(client: PersistClient, txns: Txns) -> None:
     await txns.commit({T1: write((1,))}, at=ts(5))
-    await client.append_all([], also=[txns.forget(T1)])
+    await client.append_all([], also=[forget_table(T1)])
     await txns.commit({}, at=ts(50))
-    await client.append_all([], also=[txns.register(T1)])
+    await client.append_all([], also=[register_table(T1)])
     await txns.commit({T1: write((2,))}, at=ts(60))
     assert [u.row for u in await txns.table_snapshot(T1, DESC, ts(60))] == [(1,), (2,)]
 
@@ -117,7 +119,7 @@ async def test_the_catalog_and_its_tables_change_in_one_transaction(
     """A lost catalog race must leave no table behind, and a won one must have made it."""
     await client.append_all([], also=[create(CATALOG, initial_state())])
     row = [Update((1,), ts(3), 1)]
-    t3 = txns.register(ShardId("t3"))
+    t3 = register_table(ShardId("t3"))
     lost = await client.append_all([Append(CATALOG, DESC, row, ts(2), ts(4))], also=[t3])
     assert lost == Refused(CATALOG, UpperMismatch(ts(0)))
     assert await txns.commit({t3.shard_id: write()}, at=ts(5)) == TableForgotten(t3.shard_id)
@@ -126,7 +128,7 @@ async def test_the_catalog_and_its_tables_change_in_one_transaction(
     assert await txns.commit({t3.shard_id: write((1,))}, at=ts(5)) == Committed(ts(5))
     refused = await client.append_all(
         [Append(CATALOG, DESC, [], ts(4), ts(5)), Append(T1, DESC, [], ts(0), ts(1))],
-        also=[txns.forget(T1)],
+        also=[forget_table(T1)],
     )
     assert refused == Refused(T1, Forgotten())
 

@@ -65,7 +65,7 @@ async def _frontiers(env: Environment, snapshot: Snapshot) -> list[Row]:
     """(object_id, read frontier, write frontier) of every durable collection."""
     rows: list[Row] = []
     for item in snapshot.items.values():
-        collection = collection_of(item)
+        collection = collection_of(item, snapshot)
         if collection is None:
             continue
         since = await env.storage.since(collection)

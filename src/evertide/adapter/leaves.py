@@ -95,7 +95,7 @@ def _leaf(
         if all(position in bound for position in positions):
             key = tuple(bound[p] for p in positions if p is not None)
             return _index_leaf(index, item, (key,))
-    collection = collection_of(item)
+    collection = collection_of(item, snapshot)
     if collection is not None:
         return ShardLeaf(collection, item.name)
     assert indexes, f"view {item.name} was kept without an index"

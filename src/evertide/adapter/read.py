@@ -21,6 +21,8 @@ from evertide.adapter.timestamp import check_explicit_as_of, select_as_of
 from evertide.catalog.builtin.registry import builtin_rows
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.compute import Unanswered
+from evertide.controller.storage import collection_of
+from evertide.dataflow.description import Import
 from evertide.expr.budget import Budget
 from evertide.expr.interpret import Collection, evaluate, finish
 from evertide.expr.relation import Finishing, Join, Relation
@@ -28,6 +30,8 @@ from evertide.expr.scalar import Literal, Parameter, Scalar, SessionCall
 from evertide.expr.transform.passes import optimize
 from evertide.expr.transform.substitute import substitute
 from evertide.expr.traverse import walk
+from evertide.persist.faults import BelowSince
+from evertide.persist.leases import ReadHold
 from evertide.sql.views import inline_views
 from evertide.vocab.datum import Row
 from evertide.vocab.errors import ObjectNotInPrerequisiteState
@@ -114,21 +118,69 @@ async def run_read(
     if not read.needs_timestamp:
         return await _finish(read, env, session, guess)
     fixed = session.transaction.reading_as_of() if session.transaction is not None else None
-    as_of = await choose_as_of(read, env, read_ts, fixed=fixed, wanted=wanted_as_of)
-    if as_of != guess:
-        # mz_now() stands for the timestamp that was chosen.
-        read = plan_read(question, session, env, snapshot, as_of=as_of)
-    if session.transaction is not None:
-        session.transaction.start_reading(as_of)
-    try:
-        rows = await _finish(read, env, session, as_of)
-    except Unanswered:
-        # No replica holds the index at this timestamp: compute from what is durable instead.
-        direct = plan_read(question, session, env, snapshot, as_of=as_of, use_indexes=False)
-        as_of = await choose_as_of(direct, env, as_of, fixed=fixed, wanted=wanted_as_of)
-        rows = await _finish(direct, env, session, as_of)
+    as_of, hold = await _choose_and_hold(read, env, session, read_ts, fixed, wanted_as_of)
+    with hold:
+        if as_of != guess:
+            # mz_now() stands for the timestamp that was chosen.
+            read = plan_read(question, session, env, snapshot, as_of=as_of)
+        if session.transaction is not None:
+            session.transaction.start_reading(as_of)
+        try:
+            rows = await _finish(read, env, session, as_of)
+        except Unanswered:
+            # No replica holds the index at this timestamp: compute from what is durable instead.
+            direct = plan_read(question, session, env, snapshot, as_of=as_of, use_indexes=False)
+            as_of = await choose_as_of(direct, env, as_of, fixed=fixed, wanted=wanted_as_of)
+            rows = await _finish(direct, env, session, as_of)
     await _wait_for_read_ts(env, as_of, read_ts, wanted_as_of)
     return rows
+
+
+async def _choose_and_hold(
+    read: Read,
+    env: Environment,
+    session: Session,
+    read_ts: Timestamp,
+    fixed: Timestamp | None,
+    wanted: Timestamp | None,
+) -> tuple[Timestamp, ReadHold]:
+    """A timestamp, and what keeps it readable while the statement runs.
+
+    The first read of a transaction holds it for all that a later one is likely to read.
+    """
+    while True:
+        as_of = await choose_as_of(read, env, read_ts, fixed=fixed, wanted=wanted)
+        try:
+            hold = await env.storage.hold([leaf.collection for leaf in read.shard_leaves], as_of)
+        except BelowSince:
+            continue  # since moved in between: choose again, or be told that it cannot be
+        transaction = session.transaction
+        if transaction is not None and transaction.explicit and fixed is None:
+            transaction.holds.append(hold)
+            transaction.holds.append(await _hold_domain(read, env, as_of))
+        return as_of, hold
+
+
+async def _hold_domain(read: Read, env: Environment, as_of: Timestamp) -> ReadHold:
+    """Hold what can be held: what is not readable any more is refused when it is read."""
+    domain = read_domain(read)
+    while True:
+        sinces = await env.storage.sinces(domain)
+        domain = [c for c, since in zip(domain, sinces, strict=True) if since <= as_of]
+        try:
+            return await env.storage.hold(domain, as_of)
+        except BelowSince:
+            continue
+
+
+def read_domain(read: Read) -> list[Import]:
+    """Every stored collection of the schemas that a read touches, and what those follow from."""
+    items = [read.snapshot.item_of(global_id) for global_id in read.leaves]
+    schemas = {item.schema_id: None for item in items if item is not None}
+    near = [i.item_id for s in schemas for i in read.snapshot.items_in_schema(s)]
+    stored = read.snapshot.stored_inputs(near)
+    found = (collection_of(item, read.snapshot) for item in stored)
+    return [collection for collection in found if collection is not None]
 
 
 async def choose_as_of(

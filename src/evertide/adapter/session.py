@@ -60,6 +60,8 @@ class Session:
 
     def end_transaction(self) -> None:
         """Forget the transaction and what lived in it."""
+        if self.transaction is not None:
+            self.transaction.end()
         self.transaction = None
         self.cursors.clear()
         self.variables.end_transaction()

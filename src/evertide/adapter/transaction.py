@@ -7,6 +7,7 @@ end and never read. So a transaction needs no locks: it is one read of, or one w
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from evertide.persist.leases import ReadHold
 from evertide.persist.txn import TableWrite
 from evertide.vocab.datum import Row
 from evertide.vocab.errors import InvalidTransactionState, ReadOnlyTransaction
@@ -59,6 +60,8 @@ class Transaction:
     read_only: bool = False
     failed: bool = False
     work: Work = field(default_factory=Untouched)
+    # What keeps its timestamp readable until it ends.
+    holds: list[ReadHold] = field(default_factory=list)
 
     def reading_as_of(self) -> Timestamp | None:
         """The timestamp that reads are at, once it is fixed; refused while writing."""
@@ -72,6 +75,12 @@ class Transaction:
                 )
             case Untouched():
                 return None
+
+    def end(self) -> None:
+        """History that was kept for it may go."""
+        for hold in self.holds:
+            hold.release()
+        self.holds.clear()
 
     def start_reading(self, as_of: Timestamp) -> None:
         """Fix the timestamp of this and later reads."""

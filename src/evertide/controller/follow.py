@@ -72,7 +72,7 @@ def imports_by_id(global_ids: Sequence[GlobalId], snapshot: Snapshot) -> tuple[I
     imports = []
     for global_id in global_ids:
         item = snapshot.item_of(global_id)
-        collection = None if item is None else collection_of(item)
+        collection = None if item is None else collection_of(item, snapshot)
         assert collection is not None, f"{global_id} is not a durable collection"
         imports.append(collection)
     return tuple(imports)

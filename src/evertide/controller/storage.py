@@ -1,22 +1,39 @@
 """Collections over shards: what a table or a materialized view holds, and how far it is known."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
-from evertide.catalog.objects import Item, Table
-from evertide.dataflow.description import Import
+from evertide.catalog.objects import Item, MaterializedView, Table
+from evertide.catalog.snapshot import Snapshot
+from evertide.controller.stillness import Look, shards_below
+from evertide.dataflow.description import Derived, Import
 from evertide.persist.contents import Contents
 from evertide.persist.handle import PersistClient
-from evertide.persist.spark_input import PartFiles, part_files, table_part_files
+from evertide.persist.leases import ReadHold
+from evertide.persist.spark_input import PartFiles, part_files
 from evertide.persist.txn import Txns
-from evertide.vocab.timestamp import Timestamp
+from evertide.vocab.ids import GlobalId
+from evertide.vocab.timestamp import Timestamp, step_back
 from evertide.vocab.update import Update
 
 
-def collection_of(item: Item) -> Import | None:
+def collection_of(item: Item, snapshot: Snapshot) -> Import | None:
     """The durable collection behind an item; None for views and indexes."""
-    if item.shard_id is None:
-        return None
-    return Import(item.global_id, item.shard_id, item.desc, isinstance(item.definition, Table))
+    return None if item.shard_id is None else _import(item, snapshot, {})
+
+
+def _import(item: Item, snapshot: Snapshot, made: dict[GlobalId, Import]) -> Import:
+    """Made once for each item, however many views share it."""
+    assert item.shard_id is not None, "only stored items are imported"
+    if item.global_id not in made:
+        derived = None
+        if isinstance(item.definition, MaterializedView):
+            below = snapshot.stored_inputs(item.depends_on)
+            inputs = tuple(_import(i, snapshot, made) for i in below)
+            derived = Derived(inputs, item.definition.as_of)
+        is_table = isinstance(item.definition, Table)
+        made[item.global_id] = Import(item.global_id, item.shard_id, item.desc, is_table, derived)
+    return made[item.global_id]
 
 
 class Storage:
@@ -32,13 +49,27 @@ class Storage:
 
     async def sinces(self, collections: Sequence[Import]) -> list[Timestamp]:
         """The sinces of several collections."""
-        return [await self.since(collection) for collection in collections]
+        if not collections:
+            return []
+        states = await self._persist.machine.states([c.shard_id for c in collections])
+        return [states[collection.shard_id].since for collection in collections]
 
     async def upper(self, collection: Import) -> Timestamp:
         """The first timestamp not yet complete."""
         if collection.is_table:
             return await self._txns.upper()
-        return (await self._persist.state(collection.shard_id)).upper
+        return (await self.look([collection])).upper(collection)
+
+    async def look(self, collections: Sequence[Import]) -> Look:
+        """How far these collections are, all at one moment."""
+        txns = self._txns.shard_id
+        below = dict.fromkeys(s for c in collections for s in shards_below(c))
+        states = await self._persist.machine.states([txns, *below])
+        return Look(states, states[txns].upper)
+
+    async def hold(self, collections: Sequence[Import], as_of: Timestamp) -> ReadHold:
+        """Keeps them readable at the timestamp until released; raises BelowSince."""
+        return await self._persist.leases.hold((c.shard_id for c in collections), as_of)
 
     async def records(self, collection: Import) -> int:
         """About how many updates a read must look at: what chooses between executors."""
@@ -49,25 +80,36 @@ class Storage:
         """Return the upper once it is beyond the timestamp."""
         if collection.is_table:
             return await self._txns.wait_for_upper(beyond)
-        return await self._persist.wait_for_upper(collection.shard_id, beyond)
+        upper = (await self._persist.state(collection.shard_id)).upper
+        if upper <= beyond:
+            upper = await self.upper(collection)
+        if upper > beyond:
+            return upper
+        watched = (self._txns.shard_id, *shards_below(collection))
+        return await self._persist.watch.until(
+            watched, lambda: self.upper(collection), lambda upper: upper > beyond
+        )
 
     async def contents(self, collection: Import, as_of: Timestamp) -> Contents:
         """What it holds at the timestamp; waits until that is known."""
+        await self.wait_for_upper(collection, as_of)
+        reader, shard_id = self._persist.reader, collection.shard_id
         if collection.is_table:
-            return await self._txns.table_contents(collection.shard_id, collection.desc, as_of)
-        return await self._persist.contents(collection.shard_id, collection.desc, as_of)
+            return await reader.contents(shard_id, collection.desc, as_of)
+        # From the shard's upper on it stands still, so what it holds there is what it held before.
+        last = step_back((await self._persist.state(shard_id)).upper)
+        return (await reader.contents(shard_id, collection.desc, min(as_of, last))).at(as_of)
 
     async def updates(self, collection: Import, lower: Timestamp, upper: Timestamp) -> list[Update]:
         """What changed at timestamps from lower up to but not including upper."""
-        if collection.is_table:
-            return await self._txns.table_updates(
-                collection.shard_id, collection.desc, lower, upper
-            )
-        return await self._persist.read_updates(collection.shard_id, collection.desc, lower, upper)
-
-    async def part_files(self, collection: Import, as_of: Timestamp) -> PartFiles:
-        """The same contents as files that Spark reads."""
+        await self.wait_for_upper(collection, step_back(upper))
         shard_id, desc = collection.shard_id, collection.desc
-        if collection.is_table:
-            return await table_part_files(self._persist, self._txns, shard_id, desc, as_of)
-        return await part_files(self._persist, shard_id, desc, as_of)
+        return await self._persist.reader.updates(shard_id, desc, lower, upper)
+
+    @asynccontextmanager
+    async def part_files(self, collection: Import, as_of: Timestamp) -> AsyncIterator[PartFiles]:
+        """The same contents as files that Spark reads, within the context."""
+        await self.wait_for_upper(collection, as_of)
+        shard_id, desc = collection.shard_id, collection.desc
+        async with part_files(self._persist, shard_id, desc, as_of) as files:
+            yield files

@@ -20,6 +20,17 @@ class Import:
     shard_id: ShardId
     desc: RelationDesc
     is_table: bool
+    # None where the collection does not follow from others alone.
+    derived: "Derived | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """How a view's collection follows from others: while they stand still, so does it."""
+
+    inputs: tuple[Import, ...]
+    # Where its shard starts: it holds nothing of the view before its upper is beyond this.
+    as_of: Timestamp
 
 
 @dataclass(frozen=True, slots=True)

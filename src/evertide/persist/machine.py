@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, 
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
+from evertide.persist.faults import ShardMissing
 from evertide.persist.state import (
     Refusal,
     ShardChange,
@@ -24,6 +25,7 @@ from evertide.persist.store.protocol import (
     SetOutcome,
     Unchanged,
 )
+from evertide.persist.turns import Turns
 from evertide.vocab.ids import ShardId
 
 
@@ -71,6 +73,7 @@ class Machine:
         self._consensus = consensus
         self._on_change = on_change
         self._known: dict[ShardId, Known] = {}
+        self._turns = Turns()
 
     async def read(self, shard_id: ShardId) -> Known:
         """The newest state."""
@@ -83,6 +86,15 @@ class Machine:
         heads = await self._consensus.heads({shard: known[shard].seqno for shard in known})
         return {shard: self._learn(shard, known[shard], heads[shard]) for shard in known}
 
+    async def states(self, shard_ids: Iterable[ShardId]) -> dict[ShardId, ShardState]:
+        """The newest states as of one moment; raises ShardMissing."""
+        found: dict[ShardId, ShardState] = {}
+        for shard_id, known in (await self.read_all(shard_ids)).items():
+            if known.state is None:
+                raise ShardMissing(shard_id)
+            found[shard_id] = known.state
+        return found
+
     async def apply_all(
         self, changes: Sequence[ShardChange], *, applied: Sequence[AppliedWrite] = ()
     ) -> ApplyOutcome:
@@ -90,7 +102,8 @@ class Machine:
 
         Several changes of one shard are made one after the other.
         """
-        outcome = await self._apply_all(changes, applied, None)
+        async with self._turns.take({change.shard_id for change in changes}):
+            outcome = await self._apply_all(changes, applied, None)
         assert not isinstance(outcome, ClaimLost), "nothing was claimed"
         return outcome
 
@@ -98,7 +111,8 @@ class Machine:
         self, changes: Sequence[ShardChange], claimed: ClaimedWrite
     ) -> ApplyOutcome | ClaimLost:
         """As apply_all, with a write timestamp that the same transaction takes and applies."""
-        return await self._apply_all(changes, (), claimed)
+        async with self._turns.take({change.shard_id for change in changes}):
+            return await self._apply_all(changes, (), claimed)
 
     async def _apply_all(
         self,
@@ -126,9 +140,16 @@ class Machine:
 
         Those that lost a race to another writer are decided again against what that one left.
         """
-        outcomes: dict[ShardId, ShardState | Refusal] = {}
         waiting = {change.shard_id: change for change in changes}
         assert len(waiting) == len(changes), "each shard is changed once"
+        async with self._turns.take(waiting):
+            outcomes = await self._apply_each(waiting)
+        return [outcomes[change.shard_id] for change in changes]
+
+    async def _apply_each(
+        self, waiting: Mapping[ShardId, ShardChange]
+    ) -> dict[ShardId, ShardState | Refusal]:
+        outcomes: dict[ShardId, ShardState | Refusal] = {}
         while waiting:
             known = await self.read_all(sorted(waiting))
             decided: dict[ShardId, ShardState] = {}
@@ -141,7 +162,7 @@ class Machine:
             done = await self._set_each(_sets(known, decided), decided)
             outcomes.update((shard_id, decided[shard_id]) for shard_id in done)
             waiting = {shard: c for shard, c in waiting.items() if shard not in outcomes}
-        return [outcomes[change.shard_id] for change in changes]
+        return outcomes
 
     async def _set_all(
         self,
@@ -187,7 +208,7 @@ class Machine:
             case None:
                 return _NOTHING
             case Head(seqno, value):
-                learned = Known(seqno, decode_state(value))
+                learned = Known(seqno, decode_state(value, shard_id))
                 self._known[shard_id] = learned
                 return learned
 

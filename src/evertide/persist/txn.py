@@ -84,19 +84,19 @@ class Txns:
 
     def __init__(self, client: PersistClient, txns_shard: ShardId) -> None:
         self._client = client
-        self._shard = txns_shard
+        self.shard_id = txns_shard
 
     async def ensure(self) -> None:
         """Make the txns shard if it does not exist."""
-        await self._client.machine.apply_all([create(self._shard, initial_state())])
+        await self._client.machine.apply_all([create(self.shard_id, initial_state())])
 
     async def upper(self) -> Timestamp:
         """THE upper of every table."""
-        return (await self._client.state(self._shard)).upper
+        return (await self._client.state(self.shard_id)).upper
 
     async def wait_for_upper(self, beyond: Timestamp) -> Timestamp:
         """The upper of every table, once it is > beyond."""
-        return await self._client.wait_for_upper(self._shard, beyond)
+        return await self._client.wait_for_upper(self.shard_id, beyond)
 
     async def commit(
         self,
@@ -129,7 +129,7 @@ class Txns:
         """
         appends, also = self._changes(writes, at, expected_upper)
         claimed = ClaimedWrite(Timeline.EPOCH_MS, at)
-        outcome = await self._client.append_claiming(appends, claimed, also=also)
+        outcome = await self._client.appender.append_claiming(appends, claimed, also=also)
         match outcome:
             case Appended():
                 return Committed(at)
@@ -152,22 +152,8 @@ class Txns:
         ]
         # A write without rows still needs its table to be there.
         present = [ShardChange(s, existing(_check_kept)) for s, w in writes.items() if not w.rows]
-        advance = ShardChange(self._shard, existing(lambda s: _advance(s, at, expected_upper)))
+        advance = ShardChange(self.shard_id, existing(lambda s: _advance(s, at, expected_upper)))
         return appends, [advance, *present]
-
-    def register(self, shard_id: ShardId, since: Timestamp = MIN_TS) -> ShardChange:
-        """Make a table's shard, or bring it back after `forget` with the contents it had.
-
-        To be made in one store transaction with the catalog's append (PersistClient.append_all).
-        """
-        return ShardChange(
-            shard_id,
-            lambda state: initial_state(since=since) if state is None else restore(state),
-        )
-
-    def forget(self, shard_id: ShardId) -> ShardChange:
-        """From the transaction that makes this change on, commits to the table are refused."""
-        return ShardChange(shard_id, existing(forget))
 
     async def table_contents(
         self, shard_id: ShardId, desc: RelationDesc, as_of: Timestamp
@@ -201,6 +187,21 @@ class Txns:
             upper = await self.wait_for_upper(lower)
             yield await self._client.reader.updates(shard_id, desc, lower, upper), upper
             lower = upper
+
+
+def register_table(shard_id: ShardId, since: Timestamp = MIN_TS) -> ShardChange:
+    """Make a table's shard, or bring it back after forget_table with the contents it had.
+
+    To be made in one store transaction with the catalog's append (PersistClient.append_all).
+    """
+    return ShardChange(
+        shard_id, lambda state: initial_state(since=since) if state is None else restore(state)
+    )
+
+
+def forget_table(shard_id: ShardId) -> ShardChange:
+    """From the transaction that makes this change on, commits to the table are refused."""
+    return ShardChange(shard_id, existing(forget))
 
 
 def _updates(rows: Sequence[tuple[Row, int]], at: Timestamp) -> list[Update]:

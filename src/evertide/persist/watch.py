@@ -2,10 +2,17 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Final, TypeVar
 
+from evertide.persist.notify import Notifier
 from evertide.vocab.ids import ShardId
+
+T = TypeVar("T")
+
+# How often a watcher looks without having been told.
+_POLL_S: Final = 1.0
 
 
 class Signal:
@@ -34,8 +41,20 @@ class Signal:
 class Watch:
     """The signals of one process by the shards they watch."""
 
-    def __init__(self) -> None:
-        self._signals: defaultdict[ShardId, set[Signal]] = defaultdict(set)
+    def __init__(self, notifier: Notifier) -> None:
+        # In the order in which they came, so that they are woken in an order that repeats.
+        self._signals: defaultdict[ShardId, dict[Signal, None]] = defaultdict(dict)
+        self._notifier = notifier
+        self._unsubscribe = notifier.subscribe(self.wake)
+
+    def close(self) -> None:
+        """Hear of other processes' changes no longer."""
+        self._unsubscribe()
+
+    def announce(self, shard_ids: Collection[ShardId]) -> None:
+        """This process changed these shards: tell everyone who watches, here and elsewhere."""
+        self.wake(shard_ids)
+        self._notifier.publish(shard_ids)
 
     def wake(self, shard_ids: Collection[ShardId] | None) -> None:
         """These shards may have changed; None: any of them."""
@@ -48,11 +67,26 @@ class Watch:
         """A signal for any of these shards."""
         signal = Signal()
         for shard_id in shard_ids:
-            self._signals[shard_id].add(signal)
+            self._signals[shard_id][signal] = None
         try:
             yield signal
         finally:
             for shard_id in shard_ids:
-                self._signals[shard_id].discard(signal)
+                self._signals[shard_id].pop(signal, None)
                 if not self._signals[shard_id]:
                     del self._signals[shard_id]
+
+    async def until(
+        self,
+        shard_ids: Sequence[ShardId],
+        look: Callable[[], Awaitable[T]],
+        enough: Callable[[T], bool],
+    ) -> T:
+        """What a look finds, once it is enough; looks again whenever one of the shards moves."""
+        with self.on(shard_ids) as signal:
+            while True:
+                signal.clear()
+                found = await look()
+                if enough(found):
+                    return found
+                await signal.wait(_POLL_S)

@@ -6,7 +6,6 @@ every tick is a Spark SQL job, so dataflows wait for the session.
 """
 
 import asyncio
-import threading
 from pathlib import Path
 
 import structlog
@@ -18,6 +17,7 @@ from evertide.expr.relation import Relation
 from evertide.spark.engine import Engine, Peeked
 from evertide.spark.hydrate import hydrate, recompute
 from evertide.spark.jobs import SparkJobs
+from evertide.spark.part_jobs import over_parts
 from evertide.spark.resident import Resident, ResidentEngine
 from evertide.spark.running import RunningDataflow
 from evertide.spark.session import (
@@ -98,9 +98,14 @@ class SparkApplication:
             return None
         if sum([await self._collections.records(i) for i in imports]) < HYDRATE_RECORDS:
             return None
-        files = {i.global_id: await self._collections.part_files(i, as_of) for i in imports}
-        hydrated = await asyncio.to_thread(
-            hydrate, self._jobs, dataflow.plan, files, as_of, index_key=dataflow.index_key
+        jobs, plan, index_key = self._jobs, dataflow.plan, dataflow.index_key
+        hydrated = await over_parts(
+            self._collections,
+            imports,
+            as_of,
+            lambda files, cancelled: hydrate(
+                jobs, plan, files, as_of, index_key=index_key, cancelled=cancelled
+            ),
         )
         self._loads += 1
         await engine.load(
@@ -116,14 +121,15 @@ class SparkApplication:
         self, relation: Relation, imports: tuple[Import, ...], as_of: Timestamp
     ) -> Peeked:
         """A query over many rows: one Spark job, or the interpreter while Spark is starting."""
-        if self._jobs is None:
+        jobs = self._jobs
+        if jobs is None:
             return await self._interpreted(relation, imports, as_of)
-        files = {i.global_id: await self._collections.part_files(i, as_of) for i in imports}
-        cancelled = threading.Event()
-        try:
-            return await asyncio.to_thread(recompute, self._jobs, relation, files, as_of, cancelled)
-        finally:
-            cancelled.set()  # whoever asked is gone, or answered: the job need not go on
+        return await over_parts(
+            self._collections,
+            imports,
+            as_of,
+            lambda files, cancelled: recompute(jobs, relation, files, as_of, cancelled),
+        )
 
     async def _interpreted(
         self, relation: Relation, imports: tuple[Import, ...], as_of: Timestamp

@@ -1,14 +1,26 @@
 """What need not be kept any longer: history of views' inputs, and of indexes."""
 
 import asyncio
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from evertide.dataflow.description import ShardExport, hold_owner
+from evertide.persist.faults import StoreFailing, StoreFull
 from evertide.persist.handle import PersistClient
-from evertide.persist.state import ShardChange, existing, move_hold
+from evertide.persist.state import (
+    Changed,
+    Missing,
+    ShardChange,
+    ShardState,
+    Transition,
+    existing,
+    move_hold,
+)
+from evertide.persist.trouble import Trouble
 from evertide.spark.engine import EngineLost
 from evertide.spark.running import Placement, RunningDataflow
 from evertide.spark.worker import INDEX_HISTORY_MS, Worker
+from evertide.vocab.ids import ShardId
 from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp, step_back
 
 PAUSE_SECONDS = 5.0
@@ -16,12 +28,41 @@ PAUSE_SECONDS = 5.0
 
 async def keep_holds(persist: PersistClient, worker: Worker) -> None:
     """Move every view's holds to where a restart would begin, and indexes' sinces, for ever."""
+    trouble = Trouble("moving read holds")
     while True:
         await asyncio.sleep(PAUSE_SECONDS)
-        for dataflow in worker.dataflows():
-            for change in hold_changes(dataflow):
-                await persist.machine.apply_all([change])
-            await _compact_index(dataflow)
+        try:
+            await _move_all(persist, worker)
+            trouble.over()
+        except (StoreFull, StoreFailing) as fault:
+            trouble.met(fault)  # history is kept for longer, that is all
+
+
+async def _move_all(persist: PersistClient, worker: Worker) -> None:
+    for dataflow in worker.dataflows():
+        await _compact_index(dataflow)
+    changes = [change for dataflow in worker.dataflows() for change in hold_changes(dataflow)]
+    if changes:
+        # One commit: views may share inputs, and there may be hundreds of them.
+        await persist.machine.apply_each(together(changes))
+
+
+def together(changes: Iterable[ShardChange]) -> list[ShardChange]:
+    """One change for each shard that makes all of its changes; a refused one is left out."""
+    by_shard: dict[ShardId, list[Transition]] = {}
+    for change in changes:
+        by_shard.setdefault(change.shard_id, []).append(change.transition)
+    return [ShardChange(shard, partial(_each_that_can, ts)) for shard, ts in by_shard.items()]
+
+
+def _each_that_can(transitions: Sequence[Transition], state: ShardState | None) -> Changed:
+    """A view's hold that cannot move must not keep those of others where they are."""
+    outcome: Changed = Missing() if state is None else state
+    for transition in transitions:
+        changed = transition(state)
+        if isinstance(changed, ShardState):
+            outcome = state = changed
+    return outcome
 
 
 async def _compact_index(dataflow: RunningDataflow) -> None:
@@ -34,7 +75,9 @@ async def _compact_index(dataflow: RunningDataflow) -> None:
     since = Timestamp(dataflow.frontier - 1 - INDEX_HISTORY_MS)
     if since <= placement.since:
         return
-    dataflow.placement = Placement(placement.engine, since)
+    if placement.hold is not None:
+        placement.hold.move(since)
+    dataflow.placement = Placement(placement.engine, since, placement.hold)
     try:
         await placement.engine.allow_compaction(dataflow.description.global_id, since)
     except EngineLost:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from evertide.dataflow.delta_plan import DeltaPlan
 from evertide.dataflow.description import DataflowDescription, IndexExport
+from evertide.persist.leases import ReadHold
 from evertide.spark.engine import Engine
 from evertide.spark.sink import ShardSink
 from evertide.vocab.timestamp import MIN_TS, Timestamp
@@ -21,14 +22,20 @@ class Building:
     engine: Engine
     start: Timestamp
     task: asyncio.Task[list[Update]]
+    # What keeps an index's inputs readable from `start` on; a view's critical holds do that.
+    hold: ReadHold | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a dataflow's state lies; a peek may read it from `since` on."""
+    """Where a dataflow's state lies; a peek may read it from `since` on.
+
+    An index's inputs are held readable from there on, so that its state could be built again.
+    """
 
     engine: Engine
     since: Timestamp
+    hold: ReadHold | None = None
 
 
 @dataclass(slots=True)
@@ -61,6 +68,11 @@ class RunningDataflow:
         """The engine that ticks it; None while it is not hydrated."""
         return None if self.placement is None else self.placement.engine
 
+    @property
+    def owes(self) -> bool:
+        """Whether readers wait for output that is computed and not in its shard yet."""
+        return self.sink is not None and self.sink.awaited
+
     def advance(self, frontier: Timestamp) -> None:
         """The output is known below `frontier` now."""
         self.frontier = frontier
@@ -73,12 +85,16 @@ class RunningDataflow:
         self.stop_building()
         self.moved.set()
 
-    def lose_engine(self) -> None:
-        """The state is gone; the output stays as far as it was."""
-        self.placement = None
+    def place(self, placement: Placement | None) -> None:
+        """The state lies there from now on; None: nowhere. The output stays as far as it was."""
+        if self.placement is not None and self.placement.hold is not None:
+            self.placement.hold.release()
+        self.placement = placement
 
     def stop_building(self) -> None:
         """Give up what is being built."""
         if self.building is not None:
             self.building.task.cancel()
+            if self.building.hold is not None:
+                self.building.hold.release()
             self.building = None

@@ -6,7 +6,7 @@ from evertide.dataflow.description import ShardExport
 from evertide.persist.handle import Append, Appended, AppendOutcome
 from evertide.persist.state import UpperMismatch
 from evertide.vocab.ids import GlobalId
-from evertide.vocab.timestamp import Timestamp
+from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp
 from evertide.vocab.update import Update
 
 
@@ -23,6 +23,8 @@ class ShardSink:
         self._upper = upper
         self._staged: list[Update] = []
         self._staged_upper = upper
+        # Whether readers may be waiting for what is staged: some input changed.
+        self._awaited = False
         self.stopped: str | None = None
 
     @property
@@ -30,14 +32,25 @@ class ShardSink:
         """The shard's upper as far as this sink knows."""
         return self._upper
 
-    def stage(self, updates: Sequence[Update], upper: Timestamp) -> None:
-        """Everything below `upper` is computed now; what the shard has already is dropped."""
+    @property
+    def awaited(self) -> bool:
+        """Whether readers may wait for what the shard lacks: some input changed."""
+        return self.stopped is None and self._awaited and self._staged_upper > self._upper
+
+    def stage(self, updates: Sequence[Update], upper: Timestamp, *, still: bool = False) -> None:
+        """Everything below `upper` is computed now; what the shard has already is dropped.
+
+        `still`: no input changed, so nobody waits for it.
+        """
+        self._awaited = self._awaited or not still or upper == EMPTY_FRONTIER
         self._staged.extend(u for u in updates if u.ts >= self._upper)
         self._staged_upper = max(self._staged_upper, upper)
 
-    def due(self) -> Append | None:
-        """The append that brings the shard up to date; None if it is."""
+    def due(self, *, still_too: bool = True) -> Append | None:
+        """The append that brings the shard up to date; None if it is, or nobody waits for it."""
         if self.stopped is not None or self._staged_upper <= self._upper:
+            return None
+        if not (self._awaited or still_too):
             return None
         return Append(
             self._export.shard_id,
@@ -62,3 +75,4 @@ class ShardSink:
     def _advance(self, upper: Timestamp) -> None:
         self._upper = upper
         self._staged = [u for u in self._staged if u.ts >= upper]
+        self._awaited = bool(self._staged)

@@ -1,14 +1,28 @@
 """Where input changes come from: collections as updates over an interval of time."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from evertide.dataflow.description import Import
 from evertide.persist.contents import Contents
+from evertide.persist.leases import ReadHold
 from evertide.persist.spark_input import PartFiles
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp
 from evertide.vocab.update import Update
+
+
+class Look(Protocol):
+    """How far several collections were, all at one moment."""
+
+    def upper(self, collection: Import) -> Timestamp:
+        """The first timestamp at which it was not known yet."""
+        ...
+
+    def unchanged(self, collection: Import, from_ts: Timestamp) -> bool:
+        """Whether it certainly has no updates from this timestamp up to its upper."""
+        ...
 
 
 class Collections(Protocol):
@@ -18,6 +32,10 @@ class Collections(Protocol):
 
     async def upper(self, collection: Import) -> Timestamp: ...
 
+    async def look(self, collections: Sequence[Import]) -> Look: ...
+
+    async def hold(self, collections: Sequence[Import], as_of: Timestamp) -> ReadHold: ...
+
     async def records(self, collection: Import) -> int: ...
 
     async def contents(self, collection: Import, as_of: Timestamp) -> Contents: ...
@@ -26,7 +44,9 @@ class Collections(Protocol):
         self, collection: Import, lower: Timestamp, upper: Timestamp
     ) -> list[Update]: ...
 
-    async def part_files(self, collection: Import, as_of: Timestamp) -> PartFiles: ...
+    def part_files(
+        self, collection: Import, as_of: Timestamp
+    ) -> AbstractAsyncContextManager[PartFiles]: ...
 
 
 async def input_upper(collections: Collections, imports: Sequence[Import]) -> Timestamp:

@@ -15,22 +15,23 @@ from typing import Protocol
 import structlog
 
 from evertide.dataflow.delta import delta_plan
-from evertide.dataflow.description import DataflowDescription, ShardExport
+from evertide.dataflow.description import DataflowDescription
 from evertide.persist.faults import BelowSince, PersistFault
-from evertide.persist.handle import Append, AppendOutcome
-from evertide.persist.state import ShardState
+from evertide.persist.trouble import PASSING, until_done
 from evertide.spark.engine import Engine, EngineLost
+from evertide.spark.outputs import Outputs, Shards
 from evertide.spark.running import Building, Placement, RunningDataflow
-from evertide.spark.sink import ShardSink
+from evertide.spark.setbacks import Setbacks
 from evertide.spark.source import (
     Collections,
+    Look,
     count_updates,
     input_deltas,
     input_since,
     input_upper,
     snapshot_inputs,
 )
-from evertide.vocab.ids import GlobalId, ShardId
+from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import (
     EMPTY_FRONTIER,
     MIN_TS,
@@ -61,14 +62,6 @@ class TickRecord:
     upper: Timestamp
 
 
-class Shards(Protocol):
-    """What the worker asks of persist."""
-
-    async def state(self, shard_id: ShardId) -> ShardState: ...
-
-    async def append_each(self, appends: Sequence[Append]) -> list[AppendOutcome]: ...
-
-
 class Hydrator(Protocol):
     """Builds state by Spark SQL where that is worth its price."""
 
@@ -83,7 +76,6 @@ class Worker:
     """Owns a replica's dataflows."""
 
     def __init__(self, shards: Shards, collections: Collections, engine: Engine | None) -> None:
-        self._shards = shards
         self._collections = collections
         self.hydrator: Hydrator | None = None
         # Where dataflows are hydrated; None while the first one is still starting.
@@ -91,6 +83,8 @@ class Worker:
         self._dataflows: dict[GlobalId, RunningDataflow] = {}
         self._wake = asyncio.Event()
         self.tick_records: deque[TickRecord] = deque(maxlen=KEPT_TICK_RECORDS)
+        self._setbacks = Setbacks()
+        self._outputs = Outputs(shards, self._setbacks)
 
     def wake(self) -> None:
         """Something may have moved: look again."""
@@ -115,7 +109,7 @@ class Worker:
             self._engine = None
         for dataflow in self._dataflows.values():
             if dataflow.engine is engine:
-                dataflow.lose_engine()
+                dataflow.place(None)
             if dataflow.building is not None and dataflow.building.engine is engine:
                 dataflow.stop_building()
         self._wake.set()
@@ -131,23 +125,21 @@ class Worker:
 
     async def _create(self, description: DataflowDescription) -> RunningDataflow:
         plan = delta_plan(description.relation)
-        sink = None
-        if isinstance(description.export, ShardExport):
-            state = await self._shards.state(description.export.shard_id)
-            sink = ShardSink(description.global_id, description.export, state.upper)
+        sink = await self._outputs.sink(description)
         log.info("dataflow created", object_id=description.global_id)
         return RunningDataflow(description, plan, sink)
 
     async def _drop(self, dataflow: RunningDataflow) -> None:
         engines = {e for e in (dataflow.engine, self._engine) if e is not None}
         dataflow.stop("dropped")
-        dataflow.placement = None
+        self._setbacks.over(dataflow)
+        dataflow.place(None)
         for engine in engines:
             await _forget(engine, dataflow)
         log.info("dataflow dropped", object_id=dataflow.description.global_id)
 
     async def run(self) -> None:
-        """Rounds until cancelled. A fault of the store ends it, and the process with it."""
+        """Rounds until cancelled. Fenced, or without a store, it ends, and the process with it."""
         while True:
             try:
                 await asyncio.wait_for(self._wake.wait(), POLL_SECONDS)
@@ -157,16 +149,36 @@ class Worker:
             await self.round()
 
     async def round(self) -> None:
-        """Bring every dataflow as far as its inputs are, then append what is due."""
-        for dataflow in list(self._dataflows.values()):
-            if dataflow.stopped is None:
-                await self._guarded_step(dataflow)
-        await self._append_due()
+        """Bring every dataflow as far as its inputs are, then append what is due.
 
-    async def _guarded_step(self, dataflow: RunningDataflow) -> None:
-        """One dataflow's bug must not stop the others: it is set aside and shown as stopped."""
+        One whose last output could not be appended goes no further: else a full disk would fill the
+        memory.
+        """
+        running = [d for d in self._dataflows.values() if d.stopped is None]
+        imports = [i for d in running for i in d.description.imports]
+        inputs = await until_done("reading inputs", lambda: self._collections.look(imports))
+        for dataflow in running:
+            if (
+                dataflow.stopped is None
+                and not dataflow.owes
+                and not self._setbacks.waits(dataflow)
+            ):
+                await self._guarded_step(dataflow, inputs)
+        if await self._outputs.append_due(self.dataflows()):
+            # Others of this replica may read it; pushes only come from other processes.
+            self._wake.set()
+
+    async def _guarded_step(self, dataflow: RunningDataflow, inputs: Look) -> None:
+        """One dataflow's bug must not stop the others: it is set aside and shown as stopped.
+
+        Nor must what it cannot read: it is tried again later.
+        """
         try:
-            await self._step(dataflow)
+            await self._step(dataflow, inputs)
+            if dataflow.building is None and not dataflow.owes:
+                self._setbacks.over(dataflow)
+        except PASSING as fault:
+            self._setbacks.met(dataflow, fault)
         except EngineLost as lost:
             self.lose_engine(lost.engine)
         except BelowSince as fault:
@@ -191,18 +203,23 @@ class Worker:
         log.warning("dataflow begins again", object_id=global_id, reason=reason)
         engine = dataflow.engine
         dataflow.stop_building()
-        dataflow.placement = None
+        dataflow.place(None)
         dataflow.frontier = MIN_TS
         if engine is not None:
             await _forget(engine, dataflow)
 
-    async def _step(self, dataflow: RunningDataflow) -> None:
+    async def _step(self, dataflow: RunningDataflow, inputs: Look) -> None:
         if self._engine is not None and dataflow.engine is not self._engine:
             await self._build(dataflow, self._engine)
         if dataflow.engine is None:
             return
-        upper = await input_upper(self._collections, dataflow.description.imports)
-        if upper > dataflow.frontier:
+        imports, frontier = dataflow.description.imports, dataflow.frontier
+        upper = min(map(inputs.upper, imports), default=EMPTY_FRONTIER)
+        if upper <= frontier:
+            return
+        if all(inputs.unchanged(i, frontier) for i in imports):
+            self._computed(dataflow, [], upper, still=True)
+        else:
             await self._tick(dataflow, upper)
 
     async def _build(self, dataflow: RunningDataflow, engine: Engine) -> None:
@@ -219,10 +236,13 @@ class Worker:
             return
         dataflow.stop_building()
         start = await self._start(dataflow)
-        if await input_upper(self._collections, dataflow.description.imports) > start:
+        imports = dataflow.description.imports
+        if await input_upper(self._collections, imports) > start:
+            # A view's inputs are held by its critical holds already.
+            hold = None if dataflow.sink else await self._collections.hold(imports, start)
             task = asyncio.create_task(self._hydrate(dataflow, engine, start))
             task.add_done_callback(lambda _: self._wake.set())
-            dataflow.building = Building(engine, start, task)
+            dataflow.building = Building(engine, start, task, hold)
 
     async def _hydrate(
         self, dataflow: RunningDataflow, engine: Engine, start: Timestamp
@@ -262,7 +282,7 @@ class Worker:
         elif dataflow.frontier < built:
             self._computed(dataflow, output, built)
         old = dataflow.engine
-        dataflow.placement = Placement(building.engine, building.start)
+        dataflow.place(Placement(building.engine, building.start, building.hold))
         if old is not None:
             await old.drop(dataflow.description.global_id)
 
@@ -285,7 +305,7 @@ class Worker:
         return max(dataflow.description.as_of, step_back(dataflow.sink.upper))
 
     async def _tick(self, dataflow: RunningDataflow, upper: Timestamp) -> None:
-        """Carry the inputs' changes over; without any, only the frontier moves."""
+        """Carry the inputs' changes over."""
         assert dataflow.engine is not None
         imports = dataflow.description.imports
         lower = dataflow.frontier
@@ -325,30 +345,17 @@ class Worker:
         )
 
     def _computed(
-        self, dataflow: RunningDataflow, output: Sequence[Update], upper: Timestamp
+        self,
+        dataflow: RunningDataflow,
+        output: Sequence[Update],
+        upper: Timestamp,
+        *,
+        still: bool = False,
     ) -> None:
+        """Below `upper` the output is known; `still`: because no input changed."""
         if dataflow.sink is not None:
-            dataflow.sink.stage(output, upper)
+            dataflow.sink.stage(output, upper, still=still)
         dataflow.advance(upper)
-
-    async def _append_due(self) -> None:
-        """All outputs in one commit; what lost the race is dropped and tried again from there."""
-        for _ in range(100):
-            due = [
-                (dataflow, append)
-                for dataflow in self._dataflows.values()
-                if dataflow.sink is not None and (append := dataflow.sink.due()) is not None
-            ]
-            if not due:
-                return
-            outcomes = await self._shards.append_each([append for _, append in due])
-            for (dataflow, append), outcome in zip(due, outcomes, strict=True):
-                assert dataflow.sink is not None
-                dataflow.sink.settle(append, outcome)
-                # Others of this replica may read it; pushes only come from other processes.
-                self._wake.set()
-                if dataflow.sink.stopped is not None:
-                    dataflow.stop(dataflow.sink.stopped)
 
 
 async def _forget(engine: Engine, dataflow: RunningDataflow) -> None:
