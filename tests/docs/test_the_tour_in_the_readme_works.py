@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from tests.support.postgres import running_postgres
+from tests.support.s3 import create_bucket, environment_of, running_s3
 from tests.support.server import Server, running_server
 
 pytestmark = pytest.mark.wire
@@ -14,10 +17,19 @@ pytestmark = pytest.mark.wire
 README = Path(__file__).parents[2] / "README.md"
 
 
-@pytest.fixture
-def fresh_server(tmp_path: Path) -> Iterator[Server]:
-    with running_server(tmp_path / "data") as server:
-        yield server
+@pytest.fixture(params=["local files", "postgresql and s3"])
+def fresh_server(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Server]:
+    with ExitStack() as stack:
+        flags: list[str] = []
+        if request.param != "local files":
+            endpoint = stack.enter_context(running_s3())
+            for name, value in environment_of(endpoint).items():
+                monkeypatch.setenv(name, value)
+            consensus = stack.enter_context(running_postgres())
+            flags = ["--consensus", consensus, "--blob", f"s3://{create_bucket(endpoint)}/tour"]
+        yield stack.enter_context(running_server(tmp_path / "data", flags))
 
 
 def tour() -> list[tuple[str, str]]:

@@ -20,9 +20,9 @@ def _evertide(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--consensus", "postgresql://localhost/x"], "step 2"),
-        (["--blob", "s3://bucket/prefix"], "step 2"),
-        (["--oracle", "postgresql://localhost/x"], "step 2"),
+        (["--consensus", "mysql://me:secret@localhost/x"], "mysql://me:…@localhost/x"),
+        (["--blob", "http://bucket/prefix"], "s3://BUCKET/PREFIX"),
+        (["--oracle", "sqlite:"], "--oracle must be sqlite:PATH"),
         (["--catalog", "shadow"], "step 3"),
         (["--sizes", "sizes.json"], "step 5"),
         (["--tick-engine", "steam"], "auto, spark"),

@@ -1,6 +1,7 @@
 """The adapter process: ends client connections. Any number run at once over one environment."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -8,20 +9,35 @@ from pathlib import Path
 import msgspec
 import uvloop
 
-from evertide.adapter.committer import ClaimingCommitter
 from evertide.adapter.connection import Connections
 from evertide.adapter.environment import Environment
 from evertide.adapter.group_commit import GroupCommit
-from evertide.cli.child import AddressInUse, parent_gone, run_child, start_logging, until_stopped
-from evertide.cli.config import Address, Boot, Config, ReadyLine, UsageError, parse_address
-from evertide.cli.runtime import find_runtime
-from evertide.cli.stores import HUB_SOCKET, Opened, environment_id, join_generation, open_store
+from evertide.cli.child import (
+    AddressInUse,
+    end_of,
+    parent_gone,
+    run_child,
+    start_logging,
+    until_stopped,
+)
+from evertide.cli.config import (
+    Address,
+    Boot,
+    Config,
+    ReadyLine,
+    UsageError,
+    check_exists,
+    is_postgres,
+    parse_address,
+    without_password,
+)
+from evertide.cli.runtime import find_runtime, make_runtime, remove_runtime
+from evertide.cli.stores import Opened, environment_id, join_generation, notifying, open_store
 from evertide.controller.compute import ComputeClient
 from evertide.persist.faults import PersistFault
-from evertide.persist.hub import HubClient
 from evertide.pgwire.http import HttpServer
 from evertide.pgwire.server import PgServer
-from evertide.vocab.ids import EnvironmentId
+from evertide.vocab.ids import EnvironmentId, Epoch
 
 _BIND_ATTEMPTS = 100
 
@@ -91,7 +107,7 @@ class AdapterProcess:
 
 
 def _environment(boot: Boot, opened: Opened) -> Environment:
-    writes = GroupCommit(opened.txns, ClaimingCommitter(opened.txns, opened.clock), opened.clock)
+    writes = GroupCommit(opened.txns, opened.committer(), opened.clock)
     return Environment(
         EnvironmentId(boot.environment_id),
         opened.catalog,
@@ -118,43 +134,75 @@ async def _bound(bind: Callable[[], Awaitable[tuple[str, int]]]) -> str:
 
 async def serve_adapter(boot: Boot, *, watch_parent: bool = True) -> int:
     """One adapter from boot to exit code."""
-    notifier = HubClient(Path(boot.runtime) / HUB_SOCKET)
-    await notifier.start()
-    opened = await join_generation(boot, notifier)
-    process = AdapterProcess(boot, opened)
-    try:
-        line = await process.start()
-        if watch_parent:
-            print(msgspec.json.encode(line).decode(), flush=True)
-        else:
-            print(f"evertide ready sql={line.sql} http={line.http} internal={line.internal}",
-                  flush=True)  # fmt: skip
-        return await process.run(watch_parent=watch_parent)
-    finally:
-        await process.stop()
-        await notifier.close()
+    runtime = Path(boot.runtime)
+    cache = runtime / f"cache-adapter-{boot.index if watch_parent else os.getpid()}"
+    async with notifying(boot.config, runtime) as notifier:
+        process = AdapterProcess(boot, await join_generation(boot, cache, notifier))
+        try:
+            line = await process.start()
+            if watch_parent:
+                print(msgspec.json.encode(line).decode(), flush=True)
+            else:
+                print(
+                    f"evertide ready sql={line.sql} http={line.http} internal={line.internal}",
+                    flush=True,
+                )
+            return await process.run(watch_parent=watch_parent)
+        finally:
+            await process.stop()
 
 
 def join(config: Config) -> int:
     """`evertide adapter --join`: one more adapter for a generation that is running."""
     start_logging("adapter")
-    runtime = find_runtime(Path(config.data))
-    if runtime is None:
-        raise UsageError(f"no running environment at {config.data}: start one with evertide serve")
-    return uvloop.run(_join(config, runtime))
+    try:
+        return uvloop.run(_join(config))
+    except PersistFault as fault:
+        return end_of(fault)
 
 
-async def _join(config: Config, runtime: Path) -> int:
-    store = open_store(config)
-    epoch = await store.current_epoch()
-    await store.close()
-    boot = Boot(
-        config=config,
-        epoch=epoch,
-        environment_id=environment_id(config),
-        runtime=str(runtime),
-    )
-    return await serve_adapter(boot, watch_parent=False)
+async def _join(config: Config) -> int:
+    """Without a runtime directory on this host, indexes are out of reach and shards are read."""
+    check_exists(config)
+    store = await open_store(config.consensus)
+    try:
+        oracle_epoch = await _oracle_epoch(config)
+        epoch = await store.current_epoch()
+        environment = await environment_id(config, store)
+        runtime = await find_runtime(store)
+    finally:
+        await store.close()
+    if epoch == 0 or (runtime is None and not is_postgres(config.consensus)):
+        raise UsageError(
+            f"no running environment at {config.data or without_password(config.consensus)}:"
+            " start one with evertide serve"
+        )
+    own = make_runtime() if runtime is None else None
+    try:
+        return await serve_adapter(
+            Boot(
+                config=config,
+                epoch=epoch,
+                oracle_epoch=epoch if oracle_epoch is None else oracle_epoch,
+                environment_id=environment,
+                runtime=str(runtime or own),
+            ),
+            watch_parent=False,
+        )
+    finally:
+        if own is not None:
+            remove_runtime(own)
+
+
+async def _oracle_epoch(config: Config) -> Epoch | None:
+    """That of a separate oracle store. Asked for first, as it is raised first."""
+    if config.oracle == config.consensus:
+        return None
+    store = await open_store(config.oracle)
+    try:
+        return await store.current_epoch()
+    finally:
+        await store.close()
 
 
 if __name__ == "__main__":

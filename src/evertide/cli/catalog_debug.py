@@ -1,12 +1,14 @@
 """`evertide catalog-debug`: look into the durable catalog without a server."""
 
 import asyncio
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 from evertide.catalog.durable.persist import PersistOpenableCatalog
 from evertide.catalog.durable.protocol import CatalogFault
-from evertide.cli.config import EXIT_OK, Config, UsageError, store_path
-from evertide.cli.stores import Clients, environment_id, open_blob, open_store
+from evertide.cli.config import EXIT_OK, Config, UsageError, check_exists
+from evertide.cli.stores import Clients, environment_id, open_stores
 from evertide.persist.notify import LocalNotifier
 from evertide.vocab.clock import SystemClock
 
@@ -15,17 +17,22 @@ def run(action: str, arguments: Sequence[str], config: Config) -> int:
     """dump, epoch and upgrade-check only read; they may run beside a server."""
     if action in ("edit", "delete"):
         raise UsageError(f"catalog-debug {action} does not exist yet, it comes with step 3")
-    if not store_path(config.consensus, "sqlite").exists():
-        raise UsageError(f"no environment at {config.data}")
+    check_exists(config)
     if arguments:
         raise UsageError(f"catalog-debug {action} takes no arguments")
     return asyncio.run(_run(action, config))
 
 
 async def _run(action: str, config: Config) -> int:
-    store, clock = open_store(config), SystemClock()
-    clients = Clients(store, open_blob(config), clock, LocalNotifier())
-    openable = PersistOpenableCatalog(store, clients.client_for, environment_id(config), clock)
+    with tempfile.TemporaryDirectory(prefix="evertide-") as cache:
+        return await _look(action, config, Path(cache))
+
+
+async def _look(action: str, config: Config, cache: Path) -> int:
+    stores, clock = await open_stores(config, cache), SystemClock()
+    clients = Clients(stores, clock, LocalNotifier())
+    environment = await environment_id(config, stores.consensus)
+    openable = PersistOpenableCatalog(stores.consensus, clients.client_for, environment, clock)
     try:
         match action:
             case "dump":
@@ -40,5 +47,5 @@ async def _run(action: str, config: Config) -> int:
     except CatalogFault as fault:
         raise UsageError(str(fault)) from fault
     finally:
-        await store.close()
+        await stores.close()
     return EXIT_OK

@@ -1,5 +1,6 @@
 """Flags into one frozen Config, and Config into what a child process reads."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,7 +37,8 @@ class Address:
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """What every process of one environment must know. Travels as JSON over a pipe, not argv."""
 
-    data: str
+    # None: everything durable is in the stores below.
+    data: str | None
     consensus: str
     blob: str
     oracle: str
@@ -70,19 +72,23 @@ def parse_address(text: str) -> Address:
     return Address(host, int(port))
 
 
-# What a flag's value needs and which step of the roadmap brings it.
-_LATER = {
-    "consensus": ("postgresql:", "the PostgreSQL consensus store", 2),
-    "blob": ("s3:", "the S3 blob store", 2),
-    "oracle": ("postgresql:", "a separate oracle store", 2),
-}
+def is_postgres(url: str) -> bool:
+    """Whether a store's location is a PostgreSQL database."""
+    return url.startswith(("postgresql://", "postgres://"))
+
+
+def is_s3(url: str) -> bool:
+    """Whether a blob store's location is a bucket."""
+    return url.startswith("s3://")
 
 
 def check(config: Config) -> Config:
     """Refuse values that are wrong, or whose part does not exist yet."""
-    for name, (prefix, part, step) in _LATER.items():
-        if getattr(config, name).startswith(prefix):
-            raise UsageError(f"--{name}: {part} does not exist yet, it comes with step {step}")
+    for flag, url in (("consensus", config.consensus), ("oracle", config.oracle)):
+        if not is_postgres(url):
+            _check_location(flag, url, "sqlite", "postgresql://…")
+    if not is_s3(config.blob):
+        _check_location("blob", config.blob, "file", "s3://BUCKET/PREFIX")
     _check_choice("catalog", config.catalog, ("persist", "stash", "shadow"))
     _check_choice("tick-engine", config.tick_engine, ("auto", "spark"))
     if config.catalog != "persist":
@@ -91,13 +97,21 @@ def check(config: Config) -> Config:
         )
     if config.sizes is not None:
         raise UsageError("--sizes: a size table of one's own comes with step 5")
-    if config.oracle != config.consensus:
-        raise UsageError("--oracle: a separate oracle store comes with step 2")
     if not 1 <= config.adapters <= 64:
         raise UsageError("--adapters must be between 1 and 64")
     for address in (config.sql_addr, config.internal_sql_addr, config.http_addr):
         parse_address(address)
     return config
+
+
+def _check_location(flag: str, url: str, scheme: str, other: str) -> None:
+    if not url.startswith(f"{scheme}:") or url == f"{scheme}:":
+        raise UsageError(f"--{flag} must be {scheme}:PATH or {other}, not {without_password(url)}")
+
+
+def without_password(url: str) -> str:
+    """A location as it may be shown."""
+    return re.sub(r"(//[^:/@]*):[^@]*@", r"\1:…@", url)
 
 
 def _check_choice(flag: str, value: str, choices: tuple[str, ...]) -> None:
@@ -113,6 +127,14 @@ def store_path(url: str, scheme: str) -> Path:
     return Path(url[len(prefix) :]).absolute()
 
 
+def check_exists(config: Config) -> None:
+    """Refuse to make an environment's files where only a look at them was asked for."""
+    if not is_postgres(config.consensus) and not store_path(config.consensus, "sqlite").exists():
+        raise UsageError(
+            f"no environment at {config.data or config.consensus}: start one with evertide serve"
+        )
+
+
 class ReadyLine(msgspec.Struct, frozen=True):
     """What an adapter tells the supervisor once it answers clients."""
 
@@ -126,6 +148,8 @@ class Boot(msgspec.Struct, frozen=True, kw_only=True):
 
     config: Config
     epoch: int
+    # That of a separate oracle store; without one, the same.
+    oracle_epoch: int
     environment_id: str
     # The private directory of this generation: the hub's and the replicas' sockets.
     runtime: str

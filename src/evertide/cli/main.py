@@ -65,13 +65,13 @@ def config_of(arguments: argparse.Namespace) -> Config:
     data: Path | None = arguments.data
     if data is None and (arguments.consensus is None or arguments.blob is None):
         raise UsageError("--data DIR is required (or both --consensus and --blob)")
-    root = (data or Path()).absolute()
-    consensus = arguments.consensus or f"sqlite:{root / 'consensus.db'}"
+    root = None if data is None else data.absolute()
+    consensus = arguments.consensus or f"sqlite:{root}/consensus.db"
     return check(
         Config(
-            data=str(root),
+            data=None if root is None else str(root),
             consensus=consensus,
-            blob=arguments.blob or f"file:{root / 'blob'}",
+            blob=arguments.blob or f"file:{root}/blob",
             oracle=arguments.oracle or consensus,
             catalog=arguments.catalog,
             sizes=getattr(arguments, "sizes", None),

@@ -15,12 +15,12 @@ import uvloop
 from evertide.catalog.snapshot import Snapshot
 from evertide.cli.child import parent_gone, run_child, until_stopped
 from evertide.cli.config import Boot
-from evertide.cli.stores import HUB_SOCKET, Opened, join_generation
+from evertide.cli.stores import Opened, join_generation, notifying
 from evertide.controller.compute import socket_path
 from evertide.controller.follow import Follower, imports_by_id
 from evertide.controller.orchestrator import clusters_of
 from evertide.dataflow.description import Import
-from evertide.persist.hub import HubClient
+from evertide.persist.notify import Notifier
 from evertide.spark.application import SparkApplication
 from evertide.spark.engine import DriverEngine
 from evertide.spark.evaluate import Evaluator
@@ -73,10 +73,14 @@ class CatalogFollower:
 async def serve_replica(boot: Boot) -> int:
     """One replica from boot to exit code."""
     runtime = Path(boot.runtime)
+    async with notifying(boot.config, runtime) as notifier:
+        cache = runtime / f"cache-{boot.process}"
+        return await _run(boot, await join_generation(boot, cache, notifier), notifier)
+
+
+async def _run(boot: Boot, opened: Opened, notifier: Notifier) -> int:
+    runtime = Path(boot.runtime)
     scratch = runtime / f"scratch-{boot.process}"
-    notifier = HubClient(runtime / HUB_SOCKET)
-    await notifier.start()
-    opened = await join_generation(boot, notifier)
     driver = None
     if boot.config.tick_engine == "auto":
         driver = DriverEngine(Evaluator(scratch / "driver"))
@@ -101,7 +105,6 @@ async def serve_replica(boot: Boot) -> int:
         await server.stop()
         await application.stop()
         await opened.close()
-        await notifier.close()
 
 
 if __name__ == "__main__":

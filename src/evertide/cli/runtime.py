@@ -1,11 +1,13 @@
 """The private directory of a generation: sockets and scratch files, gone when it ends."""
 
-import os
 import shutil
 import tempfile
 from pathlib import Path
 
-_POINTER = "runtime"
+from evertide.persist.store.protocol import Store
+from evertide.vocab.ids import Epoch
+
+_NOTE = "runtime"
 
 
 def make_runtime() -> Path:
@@ -16,29 +18,21 @@ def make_runtime() -> Path:
     return Path(tempfile.mkdtemp(prefix="evertide-"))
 
 
-def announce_runtime(data: Path, runtime: Path) -> None:
-    """Note it under the data directory, so that joining processes find it."""
-    pointer = data / _POINTER
-    fresh = pointer.with_suffix(f".{os.getpid()}")
-    fresh.write_text(str(runtime))
-    fresh.replace(pointer)
+async def announce_runtime(store: Store, epoch: Epoch, runtime: Path) -> None:
+    """Note it in the consensus store, so that joining processes find it."""
+    await store.set_note(epoch, _NOTE, str(runtime))
 
 
-def find_runtime(data: Path) -> Path | None:
-    """The running generation's directory; None if none runs."""
-    pointer = data / _POINTER
-    if not pointer.exists():
-        return None
-    runtime = Path(pointer.read_text().strip())
-    return runtime if runtime.is_dir() else None
+async def find_runtime(store: Store) -> Path | None:
+    """The running generation's directory; None if none runs on this host."""
+    text = await store.note(_NOTE, "")
+    return Path(text) if text and _is_there(text) else None
 
 
-def remove_runtime(data: Path, runtime: Path) -> None:
-    """Remove the directory, and the note of it unless a newer generation wrote its own."""
+def _is_there(directory: str) -> bool:
+    return Path(directory).is_dir()
+
+
+def remove_runtime(runtime: Path) -> None:
+    """Remove the directory; a note of one that is gone leads nowhere."""
     shutil.rmtree(runtime, ignore_errors=True)
-    pointer = data / _POINTER
-    try:
-        if pointer.read_text().strip() == str(runtime):
-            pointer.unlink()
-    except FileNotFoundError:
-        pass  # the data directory itself is gone

@@ -6,7 +6,6 @@ children end with it.
 """
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,13 +15,13 @@ import structlog
 import uvloop
 
 from evertide.cli.child import (
-    code_of,
+    end_of,
     start_logging,
     stop_signals,
     unless_stopped,
     until_stopped,
 )
-from evertide.cli.config import EXIT_OK, Boot, Config, ReadyLine, UsageError
+from evertide.cli.config import EXIT_OK, Boot, Config, ReadyLine, UsageError, is_postgres
 from evertide.cli.processes import Child, ChildFailed, LocalOrchestrator
 from evertide.cli.runtime import (
     announce_runtime,
@@ -30,10 +29,11 @@ from evertide.cli.runtime import (
     make_runtime,
     remove_runtime,
 )
-from evertide.cli.stores import HUB_SOCKET, Opened, environment_id, open_generation
+from evertide.cli.stores import HUB_SOCKET, Opened, notifying, open_generation
 from evertide.controller.orchestrator import wanted_processes
 from evertide.persist.faults import PersistFault
-from evertide.persist.hub import HubClient, HubServer
+from evertide.persist.hub import HubServer
+from evertide.persist.notify import Notifier
 
 log = structlog.get_logger()
 
@@ -64,8 +64,9 @@ class Supervisor:
         """Tell the adapters about the generation; returns where they answer."""
         boot = Boot(
             config=self._config,
-            epoch=opened.epoch,
-            environment_id=environment_id(self._config),
+            epoch=opened.generation.epoch,
+            oracle_epoch=opened.generation.oracle_epoch,
+            environment_id=opened.generation.environment,
             runtime=str(runtime),
         )
         self._replicas = LocalOrchestrator(boot, self._on_fatal)
@@ -82,6 +83,7 @@ class Supervisor:
         code = await until_stopped(
             self._follow_catalog(opened),
             self._wait_fatal(),
+            opened.sweeper().run(),
             opened.catalog.wait_failed(),
             stopped=stopped,
         )
@@ -113,11 +115,10 @@ def ready_text(lines: list[ReadyLine]) -> str:
 
 async def _serve(config: Config) -> int:
     stopped = stop_signals()
-    data = Path(config.data)
     runtime = make_runtime()
     supervisor = Supervisor(config)
     try:
-        async with _hub(runtime) as notifier:
+        async with _hub(config, runtime), notifying(config, runtime) as notifier:
             opened = await _open(config, runtime, notifier)
             try:
                 lines = await unless_stopped(stopped, supervisor.start(opened, runtime))
@@ -132,43 +133,44 @@ async def _serve(config: Config) -> int:
         return failed.code
     finally:
         await supervisor.stop()
-        remove_runtime(data, runtime)
+        remove_runtime(runtime)
 
 
-async def _open(config: Config, runtime: Path, notifier: HubClient) -> Opened:
+async def _open(config: Config, runtime: Path, notifier: Notifier) -> Opened:
     """Open the generation; from then on this is the one that others join."""
-    data = Path(config.data)
-    left_behind = find_runtime(data)
-    opened = await open_generation(config, environment_id(config), notifier)
-    announce_runtime(data, runtime)
+    opened = await open_generation(config, runtime / "cache-supervisor", notifier)
+    store = opened.stores.consensus
+    left_behind = await find_runtime(store)
+    await announce_runtime(store, opened.generation.epoch, runtime)
     if left_behind is not None:
         # Its generation is fenced now, or was killed: nobody needs its sockets any more.
-        remove_runtime(data, left_behind)
+        remove_runtime(left_behind)
     return opened
 
 
 @asynccontextmanager
-async def _hub(runtime: Path) -> AsyncIterator[HubClient]:
-    """The hub of this generation, and the supervisor's own client of it."""
-    hub, notifier = HubServer(runtime / HUB_SOCKET), HubClient(runtime / HUB_SOCKET)
+async def _hub(config: Config, runtime: Path) -> AsyncIterator[None]:
+    """The hub of this generation; PostgreSQL carries notifications by itself."""
+    if is_postgres(config.consensus):
+        yield
+        return
+    hub = HubServer(runtime / HUB_SOCKET)
     await hub.start()
-    await notifier.start()
     try:
-        yield notifier
+        yield
     finally:
-        await notifier.close()
         await hub.close()
 
 
 def run(config: Config) -> int:
     """`evertide serve`: until SIGTERM, Ctrl-C, or another generation takes over."""
     start_logging("supervisor")
-    try:
-        Path(config.data).mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"--data {config.data} cannot be used: {error.strerror}") from error
+    if config.data is not None:
+        try:
+            Path(config.data).mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"--data {config.data} cannot be used: {error.strerror}") from error
     try:
         return uvloop.run(_serve(config))
     except PersistFault as fault:
-        print(f"evertide: {fault}", file=sys.stderr)
-        return code_of(fault)
+        return end_of(fault)

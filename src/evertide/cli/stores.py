@@ -1,79 +1,187 @@
 """Flags to concrete stores; the only place that names them."""
 
+import asyncio
+import time
 import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
+from typing import Protocol
 
+from evertide.adapter.committer import AskingCommitter, ClaimingCommitter, Committer
 from evertide.catalog.durable.persist import PersistOpenableCatalog
 from evertide.catalog.durable.protocol import WritableCatalog
 from evertide.catalog.service import CatalogService
-from evertide.cli.config import Boot, Config, store_path
+from evertide.cli.config import Boot, Config, is_postgres, is_s3, store_path
 from evertide.controller.storage import Storage
+from evertide.oracle.batching import BatchingOracle
 from evertide.oracle.durable import DurableOracle
 from evertide.oracle.protocol import TimestampOracle
+from evertide.oracle.split import SplitOracle
+from evertide.persist.faults import StoreUnreachable
 from evertide.persist.handle import PersistClient
+from evertide.persist.hub import HubClient
 from evertide.persist.notify import Notifier
+from evertide.persist.store.attempts import PATIENCE_S
 from evertide.persist.store.file import FileBlob
 from evertide.persist.store.protocol import Blob, Store
 from evertide.persist.store.sqlite import SqliteStore
+from evertide.persist.sweep import Sweeper
 from evertide.persist.txn import Txns
 from evertide.vocab.clock import Clock, SystemClock
 from evertide.vocab.ids import EnvironmentId, Epoch, ShardId
+from evertide.vocab.timestamp import MIN_TS, Timeline, step_back
 
 TXNS_SHARD = ShardId("txns")
 HUB_SOCKET = "hub.sock"
+_ENVIRONMENT_NOTE = "environment"
 
 
-def open_store(config: Config) -> Store:
-    """The consensus store that the flags name."""
-    return SqliteStore(store_path(config.consensus, "sqlite"))
+class ProcessNotifier(Notifier, Protocol):
+    """A notifier that reaches other processes."""
+
+    async def start(self) -> None: ...
+
+    async def close(self) -> None: ...
 
 
-def open_blob(config: Config) -> Blob:
-    """The blob store that the flags name."""
+async def open_store(url: str) -> Store:
+    """The store that a flag names; raises StoreUnreachable."""
+    if is_postgres(url):
+        store: Store = await _remote().open_postgres(url)
+        return store
+    return SqliteStore(store_path(url, "sqlite"))
+
+
+def _remote() -> ModuleType:
+    """cli/remote.py, once it is needed."""
+    return import_module("evertide.cli.remote")
+
+
+def open_blob(config: Config, cache: Path) -> Blob:
+    """The blob store that the flags name; `cache` is a directory of this process alone."""
+    if is_s3(config.blob):
+        bucket: Blob = _remote().open_bucket(config.blob, cache)
+        return bucket
     return FileBlob(store_path(config.blob, "file"))
 
 
-def environment_id(config: Config) -> EnvironmentId:
-    """The environment's id, made when the data directory is first used and never changed."""
-    path = Path(config.data) / "environment"
-    if not path.exists():
-        fresh = path.with_suffix(f".{uuid.uuid4()}")
-        fresh.write_text(str(uuid.uuid4()))
+async def check_blob(config: Config) -> None:
+    """Tell a bucket that cannot be used now, not when the first large write comes."""
+    if is_s3(config.blob):
+        await _remote().check_bucket(config.blob)
+
+
+@asynccontextmanager
+async def notifying(config: Config, runtime: Path) -> AsyncIterator[ProcessNotifier]:
+    """How this process hears of others' changes: from the store, or from the supervisor's hub."""
+    notifier: ProcessNotifier
+    if is_postgres(config.consensus):
+        notifier = _remote().postgres_notifier(config.consensus)
+    else:
+        notifier = HubClient(runtime / HUB_SOCKET)
+    await notifier.start()
+    try:
+        yield notifier
+    finally:
+        await notifier.close()
+
+
+@dataclass(slots=True)
+class Stores:
+    """The places that hold an environment."""
+
+    consensus: Store
+    # None: the timelines live in the consensus store.
+    oracle: Store | None
+    blob: Blob
+
+    async def close(self) -> None:
+        """Finish what is queued, then let go."""
+        await self.consensus.close()
+        if self.oracle is not None:
+            await self.oracle.close()
+
+
+async def open_stores(config: Config, cache: Path) -> Stores:
+    """All places that the flags name; raises StoreUnreachable."""
+    consensus = await open_store(config.consensus)
+    oracle = await open_store(config.oracle) if config.oracle != config.consensus else None
+    return Stores(consensus, oracle, open_blob(config, cache))
+
+
+async def _open_patiently(config: Config, cache: Path) -> Stores:
+    """As open_stores, for a generation that runs: a store that is away just now may come back."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
         try:
-            path.hardlink_to(fresh)  # fails if another process was first: theirs counts
-        except FileExistsError:
-            pass
-        fresh.unlink()
-    return EnvironmentId(path.read_text().strip())
+            return await open_stores(config, cache)
+        except StoreUnreachable:
+            if time.monotonic() > deadline:
+                raise
+        await asyncio.sleep(0.5)
+
+
+async def environment_id(config: Config, store: Store) -> EnvironmentId:
+    """The environment's id, made when its consensus store is first used and never changed."""
+    wanted = str(uuid.uuid4())
+    if config.data is not None:
+        # Where the first release kept it.
+        earlier = Path(config.data) / "environment"
+        wanted = earlier.read_text().strip() if earlier.exists() else wanted
+    return EnvironmentId(await store.note(_ENVIRONMENT_NOTE, wanted))
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """Which environment, and under which epochs it is written now."""
+
+    environment: EnvironmentId
+    epoch: Epoch
+    # That of a separate oracle store; the same where there is none.
+    oracle_epoch: Epoch
 
 
 @dataclass(slots=True)
 class Opened:
     """What a process of a generation works with."""
 
+    generation: Generation
     clock: Clock
-    epoch: Epoch
-    store: Store
+    stores: Stores
     persist: PersistClient
     txns: Txns
     oracle: TimestampOracle
     catalog: CatalogService
     storage: Storage
 
+    def sweeper(self) -> Sweeper:
+        """What removes parts that nobody refers to; one process of a generation runs it."""
+        return Sweeper(
+            self.persist, self.stores.consensus.consensus(self.generation.epoch), self.clock
+        )
+
+    def committer(self) -> Committer:
+        """How table writes get their timestamps, which depends on where those live."""
+        if self.stores.oracle is None:
+            return ClaimingCommitter(self.txns, self.clock)
+        return AskingCommitter(self.txns, self.oracle)
+
     async def close(self) -> None:
         """Finish what is queued, then let go of the stores."""
         await self.catalog.close()
         await self.persist.__aexit__()
-        await self.store.close()
+        await self.stores.close()
 
 
 class Clients:
     """One persist client per epoch: opening a catalog is what decides the epoch."""
 
-    def __init__(self, store: Store, blob: Blob, clock: Clock, notifier: Notifier) -> None:
-        self._store = store
-        self._blob = blob
+    def __init__(self, stores: Stores, clock: Clock, notifier: Notifier) -> None:
+        self._stores = stores
         self._clock = clock
         self._notifier = notifier
         self._made: dict[Epoch, PersistClient] = {}
@@ -81,38 +189,81 @@ class Clients:
     def client_for(self, epoch: Epoch) -> PersistClient:
         """The client that works under this epoch."""
         if epoch not in self._made:
-            consensus = self._store.consensus(epoch)
+            consensus = self._stores.consensus.consensus(epoch)
             self._made[epoch] = PersistClient(
-                consensus, self._blob, clock=self._clock, notifier=self._notifier
+                consensus, self._stores.blob, clock=self._clock, notifier=self._notifier
             )
         return self._made[epoch]
 
 
-async def open_generation(config: Config, environment: EnvironmentId, notifier: Notifier) -> Opened:
-    """Open the environment for writing: raises the epoch, which fences older generations."""
-    clock, store = SystemClock(), open_store(config)
-    clients = Clients(store, open_blob(config), clock, notifier)
-    openable = PersistOpenableCatalog(store, clients.client_for, environment, clock)
-    return await _opened(await openable.open(), store, clients, clock)
+async def open_generation(config: Config, cache: Path, notifier: Notifier) -> Opened:
+    """Open the environment for writing: raises the epoch, which fences older generations.
+
+    A separate oracle store is raised first: from then on an older generation can answer no read, so
+    none of its processes serves a timestamp while the new generation commits.
+    """
+    clock, stores = SystemClock(), await open_stores(config, cache)
+    await check_blob(config)
+    oracle_epoch = None if stores.oracle is None else await stores.oracle.raise_epoch()
+    clients = Clients(stores, clock, notifier)
+    environment = await environment_id(config, stores.consensus)
+    openable = PersistOpenableCatalog(stores.consensus, clients.client_for, environment, clock)
+    durable = await openable.open()
+    opened = await _opened(durable, oracle_epoch, stores, clients, environment)
+    await _catch_up(opened)
+    return opened
 
 
-async def join_generation(boot: Boot, notifier: Notifier) -> Opened:
+async def join_generation(boot: Boot, cache: Path, notifier: Notifier) -> Opened:
     """Work in a generation that is open already; fails if it has been fenced meanwhile."""
-    clock, store = SystemClock(), open_store(boot.config)
-    clients = Clients(store, open_blob(boot.config), clock, notifier)
+    clock, stores = SystemClock(), await _open_patiently(boot.config, cache)
+    clients = Clients(stores, clock, notifier)
     environment = EnvironmentId(boot.environment_id)
-    openable = PersistOpenableCatalog(store, clients.client_for, environment, clock)
-    return await _opened(await openable.join(Epoch(boot.epoch)), store, clients, clock)
+    openable = PersistOpenableCatalog(stores.consensus, clients.client_for, environment, clock)
+    durable = await openable.join(Epoch(boot.epoch))
+    return await _opened(durable, Epoch(boot.oracle_epoch), stores, clients, environment)
 
 
-async def _opened(durable: WritableCatalog, store: Store, clients: Clients, clock: Clock) -> Opened:
-    persist = clients.client_for(durable.epoch)
-    # Not batched: a read of SQLite takes microseconds, a round of batching longer.
-    oracle = DurableOracle(store.oracle_rows(durable.epoch), clock)
+async def _opened(
+    durable: WritableCatalog,
+    oracle_epoch: Epoch | None,
+    stores: Stores,
+    clients: Clients,
+    environment: EnvironmentId,
+) -> Opened:
+    clock, persist = SystemClock(), clients.client_for(durable.epoch)
+    oracle = _oracle(stores.consensus, durable.epoch, clock)
+    if stores.oracle is not None and oracle_epoch is not None:
+        oracle = SplitOracle(catalog=oracle, data=_oracle(stores.oracle, oracle_epoch, clock))
     catalog = CatalogService(durable, oracle)
     txns = Txns(persist, TXNS_SHARD)
     await txns.ensure()
     await catalog.start()
     return Opened(
-        clock, durable.epoch, store, persist, txns, oracle, catalog, Storage(persist, txns)
+        generation=Generation(
+            environment, durable.epoch, durable.epoch if oracle_epoch is None else oracle_epoch
+        ),
+        clock=clock,
+        stores=stores,
+        persist=persist,
+        txns=txns,
+        oracle=oracle,
+        catalog=catalog,
+        storage=Storage(persist, txns),
     )
+
+
+def _oracle(store: Store, epoch: Epoch, clock: Clock) -> TimestampOracle:
+    durable = DurableOracle(store.oracle_rows(epoch), clock)
+    # A read of SQLite takes microseconds, a round of batching longer.
+    return durable if isinstance(store, SqliteStore) else BatchingOracle(durable)
+
+
+async def _catch_up(opened: Opened) -> None:
+    """An oracle that was not there for earlier writes learns of them before it answers anybody.
+
+    Every acknowledged table write lies below the upper of all tables.
+    """
+    upper = await opened.txns.upper()
+    if upper > MIN_TS:
+        await opened.oracle.apply_write(Timeline.EPOCH_MS, step_back(upper))
