@@ -8,7 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from bench import joined, memory, ready, statements
+from bench import (
+    idle_views,
+    joined,
+    memory,
+    ready,
+    statements,
+    storage,
+    storage_listen,
+    storage_snapshot,
+)
 from bench.figure import Figure
 from bench.host import describe
 from bench.place import Place
@@ -22,6 +31,10 @@ MEASURES: Mapping[str, Callable[[Place], Sequence[Figure]]] = {
     "select": statements.measure_select,
     "lookup": statements.measure_lookup,
     "join": joined.measure,
+    "idle": idle_views.measure,
+    "storage": storage.measure,
+    "listen": storage_listen.measure,
+    "snapshot": storage_snapshot.measure,
 }
 
 

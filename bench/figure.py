@@ -2,7 +2,7 @@
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -11,6 +11,7 @@ RUNS = 3
 WARM_UP = 5
 
 Step: TypeAlias = Callable[[], object]
+AsyncStep: TypeAlias = Callable[[], Awaitable[object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,11 @@ class Figure:
 
     @property
     def missed(self) -> bool:
-        return self.target is not None and self.runs.median > self.target
+        if self.target is None:
+            return False
+        if self.runs.higher:
+            return self.runs.median < self.target
+        return self.runs.median > self.target
 
     @property
     def ratio(self) -> float | None:
@@ -70,6 +75,24 @@ def alternating(count: int, *steps: Step) -> list[Runs]:
             step()
     rounds = [[[milliseconds(s) for _ in range(count)] for s in steps] for _ in range(RUNS)]
     return [Runs(tuple(observed)) for observed in zip(*rounds, strict=True)]
+
+
+async def alternating_async(count: int, *steps: AsyncStep) -> list[Runs]:
+    """As alternating, for what runs on an event loop."""
+    for step in steps:
+        for _ in range(WARM_UP):
+            await step()
+    rounds = [[await _timed(count, step) for step in steps] for _ in range(RUNS)]
+    return [Runs(tuple(observed)) for observed in zip(*rounds, strict=True)]
+
+
+async def _timed(count: int, step: AsyncStep) -> list[float]:
+    observed = []
+    for _ in range(count):
+        started = time.perf_counter()
+        await step()
+        observed.append((time.perf_counter() - started) * 1_000)
+    return observed
 
 
 def in_runs(observed: Sequence[float]) -> tuple[Sequence[float], ...]:

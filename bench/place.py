@@ -45,8 +45,8 @@ class Place:
 
     @cached_property
     def postgres(self) -> str:
-        """The connection string of a real PostgreSQL."""
-        return self.stack.enter_context(running_postgres())
+        """The connection string of a real PostgreSQL whose commits reach the disk."""
+        return self.stack.enter_context(running_postgres(durable=True))
 
     def connect(self) -> "psycopg.Connection[tuple[object, ...]]":
         """To Evertide; every statement is prepared the first time it is run."""
