@@ -220,6 +220,54 @@ async def test_leases_nobody_uses_are_given_up() -> None:
     await leases.close()
 
 
+async def test_a_reader_that_lost_its_history_costs_others_nothing() -> None:
+    """A process was frozen for longer than its lease, with a reader that stays."""
+    place = await Place.make()
+    leases = Leases(place.machine, place.clock)
+    lost = await leases.hold([A], place.now())
+    await place.go_on(LEASE_MS + 10)
+    assert await place.since(A) > lost.hold_ts
+    with await leases.hold([A], place.now()) as hold:
+        await leases.look_after()
+        await place.go_on(10_000)
+        assert await place.since(A) <= hold.hold_ts
+        with pytest.raises(BelowSince):
+            await leases.hold([A, B], lost.hold_ts)
+    lost.release()
+    await leases.close()
+
+
+async def test_a_lease_that_others_took_for_expired_is_taken_again() -> None:
+    """Their clock may be wrong by more than a lease lasts."""
+    place = await Place.make()
+    leases = Leases(place.machine, place.clock)
+    hold = await leases.hold([A], place.now())
+    await place.machine.apply_all(
+        [ShardChange(A, existing(lambda s: drop_expired(s, place.clock.now_ms() + LEASE_MS)))]
+    )
+    await leases.look_after()
+    await place.go_on(10_000)
+    assert await place.since(A) <= hold.hold_ts
+    hold.release()
+    await leases.close()
+
+
+async def test_a_lease_asked_for_while_it_is_given_up_is_held() -> None:
+    place = await Place.make()
+    leases = Leases(place.machine, place.clock)
+    (await leases.hold([A], place.now())).release()
+    await place.go_on(LEASE_MS // 2 + 1)
+    giving_up = asyncio.create_task(leases.look_after())
+    await asyncio.sleep(0)  # the release is on its way
+    assert not giving_up.done()
+    hold = await leases.hold([A], place.now())
+    await giving_up
+    await place.go_on(10_000)
+    assert await place.since(A) <= hold.hold_ts
+    hold.release()
+    await leases.close()
+
+
 @pytest.mark.parametrize("seed", range(60))
 async def test_readers_racing_with_renewals_lose_nothing(seed: int) -> None:
     """Every hold that was granted is respected from then until it is released."""

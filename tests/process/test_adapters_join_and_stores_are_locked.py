@@ -55,3 +55,19 @@ def test_a_locked_store_ends_with_code_4_and_names_the_holder(tmp_path: Path) ->
         holder.close()
     assert answer.returncode == 4
     assert str(os.getpid()) in answer.stderr
+
+
+def test_an_adapter_with_another_oracle_store_is_refused(tmp_path: Path) -> None:
+    """Else acknowledged writes through it would be missed by reads elsewhere."""
+    data = tmp_path / "data"
+    with running_server(data, ["--oracle", f"sqlite:{tmp_path / 'oracle.db'}"]):
+        answer = subprocess.run(
+            [
+                sys.executable, "-m", "evertide.cli.main", "adapter", "--join",
+                "--data", str(data), "--sql-addr", "127.0.0.1:0",
+                "--http-addr", "127.0.0.1:0", "--internal-sql-addr", "127.0.0.1:0",
+            ],
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+    assert answer.returncode == 2
+    assert "--oracle" in answer.stderr

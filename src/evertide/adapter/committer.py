@@ -10,10 +10,18 @@ from typing import Protocol
 
 from evertide.oracle.protocol import TimestampOracle
 from evertide.persist.faults import StoreFailing, StoreFull
-from evertide.persist.txn import CommitOutcome, Committed, TableWrite, TimestampTaken, Txns
+from evertide.persist.txn import (
+    CommitOutcome,
+    Committed,
+    TableForgotten,
+    TableWrite,
+    TimestampTaken,
+    Txns,
+    TxnsUpperMismatch,
+)
 from evertide.vocab.clock import Clock
 from evertide.vocab.ids import ShardId
-from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp, step_forward
+from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp, step_back, step_forward
 
 
 class Committer(Protocol):
@@ -52,7 +60,11 @@ class ClaimingCommitter:
                 case Committed():
                     self._last = max(self._last, at)
                     return outcome
-                case _:
+                case TxnsUpperMismatch(actual):
+                    # Where this clock lags behind others, it would lose to the same one again.
+                    self._last = max(self._last, step_back(actual))
+                    return outcome
+                case TableForgotten():
                     return outcome
 
 

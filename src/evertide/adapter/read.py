@@ -130,10 +130,20 @@ async def run_read(
         except Unanswered:
             # No replica holds the index at this timestamp: compute from what is durable instead.
             direct = plan_read(question, session, env, snapshot, as_of=as_of, use_indexes=False)
-            as_of = await choose_as_of(direct, env, as_of, fixed=fixed, wanted=wanted_as_of)
-            rows = await _finish(direct, env, session, as_of)
+            as_of, rows = await _read_directly(direct, env, session, as_of, wanted_as_of)
     await _wait_for_read_ts(env, as_of, read_ts, wanted_as_of)
     return rows
+
+
+async def _read_directly(
+    read: Read, env: Environment, session: Session, as_of: Timestamp, wanted: Timestamp | None
+) -> tuple[Timestamp, list[Row]]:
+    """The rows from shards alone, and their timestamp; a transaction's is fixed by now."""
+    in_transaction = session.transaction is not None and session.transaction.explicit
+    fixed = as_of if in_transaction else None
+    as_of, hold = await _choose_and_hold(read, env, session, as_of, fixed, wanted)
+    with hold:
+        return as_of, await _finish(read, env, session, as_of)
 
 
 async def _choose_and_hold(

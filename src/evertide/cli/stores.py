@@ -15,7 +15,7 @@ from evertide.adapter.committer import AskingCommitter, ClaimingCommitter, Commi
 from evertide.catalog.durable.persist import PersistOpenableCatalog
 from evertide.catalog.durable.protocol import WritableCatalog
 from evertide.catalog.service import CatalogService
-from evertide.cli.config import Boot, Config, is_postgres, is_s3, store_path
+from evertide.cli.config import Boot, Config, UsageError, is_postgres, is_s3, store_path
 from evertide.controller.storage import Storage
 from evertide.oracle.batching import BatchingOracle
 from evertide.oracle.durable import DurableOracle
@@ -38,6 +38,8 @@ from evertide.vocab.timestamp import MIN_TS, Timeline, step_back
 TXNS_SHARD = ShardId("txns")
 HUB_SOCKET = "hub.sock"
 _ENVIRONMENT_NOTE = "environment"
+# Which store has the generation's timelines, and by which name a separate one knows itself.
+_ORACLE_NOTE, _NAME_NOTE = "oracle", "name"
 
 
 class ProcessNotifier(Notifier, Protocol):
@@ -204,11 +206,13 @@ async def open_generation(config: Config, cache: Path, notifier: Notifier) -> Op
     """
     clock, stores = SystemClock(), await open_stores(config, cache)
     await check_blob(config)
+    oracle_name = await _oracle_name(stores)
     oracle_epoch = None if stores.oracle is None else await stores.oracle.raise_epoch()
     clients = Clients(stores, clock, notifier)
     environment = await environment_id(config, stores.consensus)
     openable = PersistOpenableCatalog(stores.consensus, clients.client_for, environment, clock)
     durable = await openable.open()
+    await stores.consensus.set_note(durable.epoch, _ORACLE_NOTE, oracle_name)
     opened = await _opened(durable, oracle_epoch, stores, clients, environment)
     await _catch_up(opened)
     return opened
@@ -221,6 +225,11 @@ async def join_generation(boot: Boot, cache: Path, notifier: Notifier) -> Opened
     environment = EnvironmentId(boot.environment_id)
     openable = PersistOpenableCatalog(stores.consensus, clients.client_for, environment, clock)
     durable = await openable.join(Epoch(boot.epoch))
+    own = await _oracle_name(stores)
+    if await stores.consensus.note(_ORACLE_NOTE, own) != own:
+        # Its reads would miss others' writes, and theirs its own.
+        await stores.close()
+        raise UsageError("--oracle names another store than the one of the running environment")
     return await _opened(durable, Epoch(boot.oracle_epoch), stores, clients, environment)
 
 
@@ -251,6 +260,16 @@ async def _opened(
         catalog=catalog,
         storage=Storage(persist, txns),
     )
+
+
+async def _oracle_name(stores: Stores) -> str:
+    """The same from everywhere, whatever its location is called there; "": the consensus store."""
+    if stores.oracle is None:
+        return ""
+    name = await stores.oracle.note(_NAME_NOTE, uuid.uuid4().hex)
+    if name == await stores.consensus.note(_NAME_NOTE, uuid.uuid4().hex):
+        raise UsageError("--oracle names the consensus store: leave it out")
+    return name
 
 
 def _oracle(store: Store, epoch: Epoch, clock: Clock) -> TimestampOracle:

@@ -27,6 +27,7 @@ from evertide.persist.faults import (
 )
 from evertide.persist.machine import Machine
 from evertide.persist.state import (
+    Changed,
     HoldBelowSince,
     Missing,
     ShardChange,
@@ -61,6 +62,11 @@ class _Lease:
 
     def covers(self, hold_ts: Timestamp, now_ms: int) -> bool:
         return self.hold_ts <= hold_ts and now_ms < self.expires_ms - _SKEW_MS
+
+    def earliest(self, since: Timestamp, default: Timestamp) -> Timestamp:
+        """What its readers need. Those below since have lost it, and must not cost others theirs:
+        a lease at their time would be refused."""
+        return min((ts for ts in self.readers if ts >= since), default=default)
 
 
 class ReadHold:
@@ -186,14 +192,13 @@ class Leases:
         if not shard_ids:
             return
         now_ms = self._clock.now_ms()
-        wishes = {s: min(self._leases[s].readers, default=hold_ts) for s in shard_ids}
         outcomes = await self._machine.apply_each(
-            [self._set(shard_id, wish, now_ms) for shard_id, wish in wishes.items()]
+            [self._first(shard_id, hold_ts, now_ms) for shard_id in shard_ids]
         )
-        for (shard_id, wish), outcome in zip(wishes.items(), outcomes, strict=True):
+        for shard_id, outcome in zip(shard_ids, outcomes, strict=True):
             match outcome:
                 case ShardState():
-                    self._note(shard_id, wish, now_ms)
+                    self._note(shard_id, outcome, now_ms)
                 case HoldBelowSince(since):
                     raise BelowSince(shard_id, hold_ts, since)
                 case Missing():
@@ -206,13 +211,16 @@ class Leases:
         self, shard_id: ShardId, lease: _Lease, state: ShardState, now_ms: int
     ) -> ShardChange | None:
         """What is due for one lease; its record says so before the store does."""
+        if lease.expires_ms and all(hold.owner != self._owner for hold in state.holds):
+            _log.warning("a lease was lost", shard_id=shard_id, since=state.since)
+            lease.expires_ms = 0
         if not lease.readers and not lease.expires_ms:
             del self._leases[shard_id]  # it was refused
             return None
         if not lease.readers and now_ms > lease.used_ms + self._lease_ms // 2:
             del self._leases[shard_id]
             return self._release(shard_id)
-        wish = max(lease.hold_ts, min(lease.readers, default=step_back(state.upper)))
+        wish = max(lease.hold_ts, lease.earliest(state.since, step_back(state.upper)))
         written_since = bool(state.batches) and state.batches[-1].upper > lease.hold_ts
         worth_moving = written_since and wish >= lease.hold_ts + _WORTH_MOVING_MS
         if not worth_moving and now_ms < lease.expires_ms - self._lease_ms // 2:
@@ -225,10 +233,22 @@ class Leases:
         for change, outcome in zip(changes, outcomes, strict=True):
             lease = self._leases.get(change.shard_id)
             if isinstance(outcome, ShardState) and lease is not None:
-                self._note(change.shard_id, lease.hold_ts, now_ms)
+                self._note(change.shard_id, outcome, now_ms)
             elif lease is not None:
                 _log.warning("a lease was lost", shard_id=change.shard_id, reason=str(outcome))
                 lease.expires_ms = 0
+
+    def _first(self, shard_id: ShardId, hold_ts: Timestamp, now_ms: int) -> ShardChange:
+        """The lease for a new reader at hold_ts, and for those that there are already."""
+        lease, expires_ms = self._leases[shard_id], now_ms + self._lease_ms
+
+        def transition(state: ShardState) -> Changed:
+            if hold_ts < state.since:
+                return HoldBelowSince(state.since)
+            wish = lease.earliest(state.since, hold_ts)
+            return set_hold(state, owner=self._owner, hold_ts=wish, expires_ms=expires_ms)
+
+        return ShardChange(shard_id, existing(transition))
 
     def _set(self, shard_id: ShardId, hold_ts: Timestamp, now_ms: int) -> ShardChange:
         transition = partial(
@@ -239,9 +259,13 @@ class Leases:
     def _release(self, shard_id: ShardId) -> ShardChange:
         return ShardChange(shard_id, existing(partial(release_hold, owner=self._owner)))
 
-    def _note(self, shard_id: ShardId, hold_ts: Timestamp, taken_ms: int) -> None:
+    def _note(self, shard_id: ShardId, state: ShardState, taken_ms: int) -> None:
+        """What the state says, not what was meant: a lease given up may be asked for again while
+        its release is under way, and then is not held."""
         lease = self._leases[shard_id]
-        lease.hold_ts, lease.expires_ms = hold_ts, taken_ms + self._lease_ms
+        for hold in state.holds:
+            if hold.owner == self._owner:
+                lease.hold_ts, lease.expires_ms = hold.hold_ts, taken_ms + self._lease_ms
 
     async def _run(self) -> None:
         trouble = Trouble("renewing leases")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, 
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
-from evertide.persist.faults import ShardMissing
+from evertide.persist.faults import ShardMissing, StoreFailing, StoreFull
 from evertide.persist.state import (
     Refusal,
     ShardChange,
@@ -73,6 +73,8 @@ class Machine:
         self._consensus = consensus
         self._on_change = on_change
         self._known: dict[ShardId, Known] = {}
+        # Shards whose known state is one that this process set.
+        self._own: set[ShardId] = set()
         self._turns = Turns()
 
     async def read(self, shard_id: ShardId) -> Known:
@@ -121,11 +123,16 @@ class Machine:
         claimed: ClaimedWrite | None,
     ) -> ApplyOutcome | ClaimLost:
         shard_ids = sorted({change.shard_id for change in changes})
+        guess = self._own_states(shard_ids)
         while True:
-            known = await self.read_all(shard_ids)
+            known = guess or await self.read_all(shard_ids)
             decided = _decide_all(known, changes)
             if isinstance(decided, Refused):
-                return decided
+                if guess is None:
+                    return decided
+                guess = None  # perhaps only the guess was wrong
+                continue
+            guess = None
             outcome = await self._set_all(_sets(known, decided), decided, applied, claimed)
             match outcome:
                 case AllSet():
@@ -150,16 +157,25 @@ class Machine:
         self, waiting: Mapping[ShardId, ShardChange]
     ) -> dict[ShardId, ShardState | Refusal]:
         outcomes: dict[ShardId, ShardState | Refusal] = {}
+        guess = self._own_states(waiting)
         while waiting:
-            known = await self.read_all(sorted(waiting))
+            known = guess or await self.read_all(sorted(waiting))
             decided: dict[ShardId, ShardState] = {}
             for shard_id, change in waiting.items():
                 after = change.transition(known[shard_id].state)
                 if isinstance(after, ShardState):
                     decided[shard_id] = after
-                else:
+                elif guess is None:
                     outcomes[shard_id] = after
-            done = await self._set_each(_sets(known, decided), decided)
+            guess = None
+            try:
+                done = await self._set_each(_sets(known, decided), decided)
+            except StoreFull as fault:
+                if any(isinstance(outcome, ShardState) for outcome in outcomes.values()):
+                    # Some were made before others had to be decided again: "nothing was done" is
+                    # not true, and their parts must stay.
+                    raise StoreFailing(fault.reason) from fault
+                raise
             outcomes.update((shard_id, decided[shard_id]) for shard_id in done)
             waiting = {shard: c for shard, c in waiting.items() if shard not in outcomes}
         return outcomes
@@ -193,12 +209,23 @@ class Machine:
 
         return await _to_the_end(attempt()) if sets else []
 
+    def _own_states(self, shard_ids: Collection[ShardId]) -> dict[ShardId, Known] | None:
+        """The states that this process set last, if it did so with all of these shards.
+
+        Nobody else may have changed them since, so a change is tried from them without a look: if
+        they are not the newest, the store says so. A refusal, though, needs a look.
+        """
+        if shard_ids and self._own.issuperset(shard_ids):
+            return {shard_id: self._known[shard_id] for shard_id in shard_ids}
+        return None
+
     def _remember(
         self, done: Sequence[CompareAndSet], decided: Mapping[ShardId, ShardState]
     ) -> None:
         """Keep the states that were set, then tell the watchers, who find them decoded."""
         for change in done:
             self._known[change.shard_id] = Known(change.next_seqno, decided[change.shard_id])
+            self._own.add(change.shard_id)
         self._on_change([change.shard_id for change in done])
 
     def _learn(self, shard_id: ShardId, known: Known, head: Head | Unchanged | None) -> Known:
@@ -210,6 +237,7 @@ class Machine:
             case Head(seqno, value):
                 learned = Known(seqno, decode_state(value, shard_id))
                 self._known[shard_id] = learned
+                self._own.discard(shard_id)
                 return learned
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from evertide.dataflow.description import ShardExport, hold_owner
-from evertide.persist.faults import StoreFailing, StoreFull
 from evertide.persist.handle import PersistClient
 from evertide.persist.state import (
     Changed,
@@ -16,7 +15,7 @@ from evertide.persist.state import (
     existing,
     move_hold,
 )
-from evertide.persist.trouble import Trouble
+from evertide.persist.trouble import PASSING, Trouble
 from evertide.spark.engine import EngineLost
 from evertide.spark.running import Placement, RunningDataflow
 from evertide.spark.worker import INDEX_HISTORY_MS, Worker
@@ -24,6 +23,8 @@ from evertide.vocab.ids import ShardId
 from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp, step_back
 
 PAUSE_SECONDS = 5.0
+# Views without inputs stand at the end of all times.
+_LAST = Timestamp(EMPTY_FRONTIER - 1)
 
 
 async def keep_holds(persist: PersistClient, worker: Worker) -> None:
@@ -34,12 +35,13 @@ async def keep_holds(persist: PersistClient, worker: Worker) -> None:
         try:
             await _move_all(persist, worker)
             trouble.over()
-        except (StoreFull, StoreFailing) as fault:
+        except PASSING as fault:
             trouble.met(fault)  # history is kept for longer, that is all
 
 
 async def _move_all(persist: PersistClient, worker: Worker) -> None:
     for dataflow in worker.dataflows():
+        _move_lease(dataflow)
         await _compact_index(dataflow)
     changes = [change for dataflow in worker.dataflows() for change in hold_changes(dataflow)]
     if changes:
@@ -65,6 +67,13 @@ def _each_that_can(transitions: Sequence[Transition], state: ShardState | None) 
     return outcome
 
 
+def _move_lease(dataflow: RunningDataflow) -> None:
+    """A view goes on from its frontier; what an index needs follows its since."""
+    placement = dataflow.placement
+    if placement is not None and dataflow.index_key is None and dataflow.frontier:
+        placement.hold.move(step_back(min(dataflow.frontier, _LAST)))
+
+
 async def _compact_index(dataflow: RunningDataflow) -> None:
     """Let an index forget what nobody asks for; peeks below are refused from this moment on."""
     placement = dataflow.placement
@@ -75,8 +84,7 @@ async def _compact_index(dataflow: RunningDataflow) -> None:
     since = Timestamp(dataflow.frontier - 1 - INDEX_HISTORY_MS)
     if since <= placement.since:
         return
-    if placement.hold is not None:
-        placement.hold.move(since)
+    placement.hold.move(since)
     dataflow.placement = Placement(placement.engine, since, placement.hold)
     try:
         await placement.engine.allow_compaction(dataflow.description.global_id, since)

@@ -22,20 +22,21 @@ class Building:
     engine: Engine
     start: Timestamp
     task: asyncio.Task[list[Update]]
-    # What keeps an index's inputs readable from `start` on; a view's critical holds do that.
-    hold: ReadHold | None = None
+    # What keeps the inputs readable from `start` on.
+    hold: ReadHold
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
     """Where a dataflow's state lies; a peek may read it from `since` on.
 
-    An index's inputs are held readable from there on, so that its state could be built again.
+    Inputs are held readable from where the dataflow stands, so that it can go on and be built
+    again; an index's from its since on.
     """
 
     engine: Engine
     since: Timestamp
-    hold: ReadHold | None = None
+    hold: ReadHold
 
 
 @dataclass(slots=True)
@@ -87,7 +88,7 @@ class RunningDataflow:
 
     def place(self, placement: Placement | None) -> None:
         """The state lies there from now on; None: nowhere. The output stays as far as it was."""
-        if self.placement is not None and self.placement.hold is not None:
+        if self.placement is not None:
             self.placement.hold.release()
         self.placement = placement
 
@@ -95,6 +96,5 @@ class RunningDataflow:
         """Give up what is being built."""
         if self.building is not None:
             self.building.task.cancel()
-            if self.building.hold is not None:
-                self.building.hold.release()
+            self.building.hold.release()
             self.building = None

@@ -192,14 +192,18 @@ class Worker:
     async def _restart(self, dataflow: RunningDataflow, reason: str) -> None:
         """History that it needed has been merged.
 
-        An index begins again where its inputs are readable now. A view's holds keep that from
-        happening, so for a view it is a fault that someone must look at.
+        An index begins again where its inputs are readable now. A view's holds follow whichever
+        replica is furthest: one that lags behind begins again where its shard is. If nobody has
+        brought the shard further, the holds failed: a fault that someone must look at.
         """
         global_id = dataflow.description.global_id
         if dataflow.sink is not None:
-            dataflow.stop(reason)
-            log.error("dataflow cannot go on", object_id=global_id, reason=reason)
-            return
+            sink = await self._outputs.sink(dataflow.description)
+            if sink is None or sink.upper <= max(dataflow.sink.upper, dataflow.frontier):
+                dataflow.stop(reason)
+                log.error("dataflow cannot go on", object_id=global_id, reason=reason)
+                return
+            dataflow.sink = sink
         log.warning("dataflow begins again", object_id=global_id, reason=reason)
         engine = dataflow.engine
         dataflow.stop_building()
@@ -231,15 +235,22 @@ class Worker:
         building = dataflow.building
         if building is not None and building.engine is engine:
             if building.task.done():
-                dataflow.building = None
-                await self._adopt(dataflow, building, building.task.result())
+                try:
+                    await self._adopt(dataflow, building, building.task.result())
+                except Exception:
+                    dataflow.stop_building()
+                    raise
             return
         dataflow.stop_building()
         start = await self._start(dataflow)
         imports = dataflow.description.imports
         if await input_upper(self._collections, imports) > start:
-            # A view's inputs are held by its critical holds already.
-            hold = None if dataflow.sink else await self._collections.hold(imports, start)
+            # For views too: their critical holds follow the fastest replica, which may be another.
+            hold = await self._collections.hold(imports, start)
+            if dataflow.stopped is not None:
+                # It was dropped meanwhile, and nobody will look at what is built for it.
+                hold.release()
+                return
             task = asyncio.create_task(self._hydrate(dataflow, engine, start))
             task.add_done_callback(lambda _: self._wake.set())
             dataflow.building = Building(engine, start, task, hold)
@@ -279,9 +290,12 @@ class Worker:
             inputs = await input_deltas(self._collections, imports, built, dataflow.frontier)
             if count_updates(inputs):
                 await self._timed_tick(dataflow, building.engine, inputs, built, dataflow.frontier)
+            if dataflow.building is not building:
+                return  # it was dropped meanwhile, or the engine was lost
         elif dataflow.frontier < built:
             self._computed(dataflow, output, built)
         old = dataflow.engine
+        dataflow.building = None
         dataflow.place(Placement(building.engine, building.start, building.hold))
         if old is not None:
             await old.drop(dataflow.description.global_id)
