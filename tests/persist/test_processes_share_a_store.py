@@ -18,9 +18,10 @@ import pytest
 
 from evertide.persist.faults import StoreUnreachable
 from evertide.persist.handle import PersistClient
-from evertide.persist.maintenance import sweep_orphans
 from evertide.persist.store.file import FileBlob
 from evertide.persist.store.sqlite import SqliteStore
+from evertide.persist.sweep import Sweeper, SweepTimes
+from evertide.vocab.clock import ManualClock
 from evertide.vocab.ids import Epoch
 from evertide.vocab.timestamp import Timestamp
 from tests.persist.racing import DESC, SHARD, check_rows
@@ -84,11 +85,14 @@ async def test_a_killed_writer_keeps_what_it_acknowledged(tmp_path: Path) -> Non
         found = await read_rows(store, tmp_path, epoch)
         check_rows(found, told, {(n, i) for n in names for i in range(5_000)})
     assert len(told) > 100
-    orphans = await sweep_orphans(
-        store.consensus(epoch), blob, time.time_ns() // 1_000_000 + 10_000, min_age_ms=0
-    )
+    consensus = store.consensus(epoch)
+    client = PersistClient(consensus, blob)
+    at_once = SweepTimes(unreferenced_ms=0, old_ms=0)
+    sweeper = Sweeper(client, consensus, ManualClock(time.time_ns() // 1_000_000 + 10_000), at_once)
+    await sweeper.sweep_once()
     check_rows(await read_rows(store, tmp_path, epoch), told, {u.row for u in found})
-    assert await sweep_orphans(store.consensus(epoch), blob, 2**60) == [], orphans
+    assert (await sweeper.sweep_once()).deleted == []
+    await client.maintenance.close()
     await store.close()
 
 

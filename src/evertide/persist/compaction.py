@@ -1,23 +1,30 @@
-"""Merging batches, so that neither the state nor the number of parts grows with history.
+"""Merging a shard's batches, so that neither its state nor the number of parts grows with history.
 
-Batches are sorted into levels by size. Eight neighbours of one level or below become one batch of
-the next; small ones, which lie in the state, wait until there are more, because they cost one
-store transaction to merge and nothing to read. Every update is therefore rewritten a few times at
-most, and a shard has a few dozen batches at most.
+merge_choice.py says which batches; this is the work and its store transactions. A small merge is
+one transaction at its end. A large one begins with another, which claims it and moves since: what
+takes minutes must not be lost to a hold that is taken meanwhile.
 """
 
-import asyncio
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, groupby, pairwise
-from typing import Final
+from functools import partial
+from typing import Final, TypeAlias
 
+import msgspec
+
+from evertide.persist.bucket_merge import BucketMerge
+from evertide.persist.claims import CLAIM_MS, claim, claim_name, end_claim, renew_claim
 from evertide.persist.machine import Applied, Machine
-from evertide.persist.merge import MERGED_INLINE_BYTES, EncodedPart, merge_parts
+from evertide.persist.merge import EncodedPart
+from evertide.persist.merge_choice import SIZES, DueMerge, MergeSizes, due_merge, planned
+from evertide.persist.part_age import check_young
 from evertide.persist.prepare import discard, store_part
+from evertide.persist.schemas import merged_relation
 from evertide.persist.state import (
     Batch,
     BatchesGone,
+    BlobPart,
     Changed,
     InlinePart,
     Part,
@@ -32,18 +39,10 @@ from evertide.persist.state import (
 from evertide.persist.store.protocol import Blob
 from evertide.vocab.ids import ShardId
 from evertide.vocab.relation_desc import RelationDesc
-from evertide.vocab.timestamp import Timestamp
 
-# Upper bounds of the levels' batch sizes; a batch beyond the last is not merged again.
-_LEVEL_BYTES: Final = (64 * 1024, 512 * 1024, 4 * 1024**2)
-_FANOUT: Final = 8
-_ROW_BYTES: Final = 16
-_INLINE_BATCHES: Final = 64
-_INLINE_BYTES: Final = 128 * 1024
-# The newest batches are left alone: whoever follows the shard is about to read them, and would
-# have to read all that they were merged with.
-_NEWEST_BATCHES: Final = 8
-_NEWEST_BYTES: Final = 64 * 1024
+Choose: TypeAlias = Callable[[Sequence[Batch]], tuple[Batch, ...]]
+
+_RENEW_MS: Final = CLAIM_MS // 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,34 +50,7 @@ class Compacted:
     """A run of batches was replaced; these parts are no longer referred to."""
 
     garbage: tuple[Part, ...]
-
-
-def choose_merge(batches: Sequence[Batch]) -> tuple[Batch, ...]:
-    """The run of neighbours to merge next; empty if there is no need.
-
-    Small ones first: that is cheap, and leaves fewer batches to the next level.
-    """
-    batches = batches[: len(batches) - _count_newest(batches)]
-    small = _runs(batches, _LEVEL_BYTES[0])
-    longest = max(small, key=len, default=())
-    if len(longest) >= _INLINE_BATCHES:
-        return longest
-    if _inline_bytes(batches) > _INLINE_BYTES:
-        # By where they lie, not by weight: a large batch in the state presses on it too.
-        fullest = max(_inline_runs(batches), key=_inline_bytes, default=())
-        if len(fullest) > 1 or _inline_bytes(fullest) > MERGED_INLINE_BYTES:
-            return fullest
-    for below, limit in pairwise(_LEVEL_BYTES):
-        for run in _runs(batches, limit):
-            if sum(_weight(batch) > below for batch in run) >= _FANOUT:
-                return run
-    return ()
-
-
-def _inline_runs(batches: Sequence[Batch]) -> list[tuple[Batch, ...]]:
-    """Neighbours that lie in the state, at least in part."""
-    grouped = groupby(batches, key=lambda batch: batch.inline_bytes > 0)
-    return [tuple(run) for inline, run in grouped if inline]
+    written_bytes: int = 0
 
 
 async def compact_shard(
@@ -88,76 +60,123 @@ async def compact_shard(
     desc: RelationDesc,
     now_ms: int,
     *,
-    choose: Callable[[Sequence[Batch]], tuple[Batch, ...]] = choose_merge,
+    choose: Choose | None = None,
+    sizes: MergeSizes = SIZES,
 ) -> Compacted | None:
-    """Merge one run of batches, if one is due; None: none is, or another process was faster.
+    """Merge one run of batches, if one is due; None: none is, or another process was faster."""
+    state = (await machine.read(shard_id)).state
+    if state is None:
+        return None
+    due = due_merge(state, now_ms, sizes) if choose is None else None
+    if choose is not None and (batches := choose(state.batches)):
+        due = planned(batches, allowed_since(state, now_ms), sizes)
+    if due is None:
+        return None
+    work = Compaction(machine, blob, shard_id, lambda: now_ms, sizes)
+    return await work.merge(state, desc, due)
+
+
+class Compaction:
+    """The way to merge batches of one shard.
 
     Since moves here and nowhere else, as far as holds and lag allow: only a merge profits from it.
     """
-    state = (await machine.read(shard_id)).state
-    replaced = choose(state.batches) if state is not None else ()
-    if state is None or not replaced:
+
+    def __init__(
+        self,
+        machine: Machine,
+        blob: Blob,
+        shard_id: ShardId,
+        now_ms: Callable[[], int],
+        sizes: MergeSizes = SIZES,
+    ) -> None:
+        self._machine = machine
+        self._blob = blob
+        self._shard_id = shard_id
+        self._now_ms = now_ms
+        self._sizes = sizes
+        # What the parts of this merge have in common, and its claim.
+        self._run_id = uuid.uuid4().hex
+        self._renewed_ms = 0
+
+    async def merge(self, state: ShardState, desc: RelationDesc, due: DueMerge) -> Compacted | None:
+        """Do it; None: another process was faster. What is given up leaves no part."""
+        claimed = claim_name(due.batches[-1].upper, self._run_id) if due.large else None
+        self._renewed_ms = self._now_ms()
+        if claimed is not None and not await self._change(partial(_begin, due, claimed)):
+            return None
+        inputs = [part for batch in due.batches for part in batch.parts]
+        relation, version = merged_relation(state, inputs, desc)
+        pace = partial(self._renew, claimed)
+        merge = BucketMerge(
+            self._blob, relation, due.since, self._store, pace, part_bytes=self._sizes.part_bytes
+        )
+        try:
+            await merge.run([_spread_as(part, version) for part in inputs], due.plan)
+        except Exception:
+            await self._give_up(merge.parts, claimed)
+            raise
+        parts = tuple(msgspec.structs.replace(part, schema=version) for part in merge.parts)
+        # If this raises, nobody knows whether the state refers to the parts.
+        if await self._change(partial(_replace, due, parts, merge.retractions, claimed)):
+            return Compacted(tuple(inputs), sum(part.size_bytes for part in parts))
+        await self._give_up(parts, claimed)
         return None
-    since = allowed_since(state, now_ms)
-    merged = await _merge(blob, shard_id, desc, replaced, since)
-    change = ShardChange(
-        shard_id, existing(lambda now: _replace(now, replaced, merged, since, now_ms))
-    )
-    outcome = await machine.apply_all([change])
-    if isinstance(outcome, Applied):
-        return Compacted(tuple(part for batch in replaced for part in batch.parts))
-    await discard(blob, (part for batch in merged for part in batch.parts))
-    return None
+
+    async def _change(self, transition: Callable[[ShardState, int], Changed]) -> bool:
+        change = existing(lambda state: transition(state, self._now_ms()))
+        outcome = await self._machine.apply_all([ShardChange(self._shard_id, change)])
+        return isinstance(outcome, Applied)
+
+    async def _store(self, part: EncodedPart, bucket: int, buckets: int) -> BlobPart:
+        name = f"{self._run_id}-{bucket}of{buckets}"
+        return await store_part(self._blob, self._shard_id, part.value, part.rows, name=name)
+
+    async def _renew(self, claimed: str | None) -> None:
+        if claimed is not None and self._now_ms() - self._renewed_ms > _RENEW_MS:
+            self._renewed_ms = self._now_ms()
+            await self._change(lambda state, now_ms: renew_claim(state, claimed, now_ms))
+
+    async def _give_up(self, parts: Sequence[Part], claimed: str | None) -> None:
+        await discard(self._blob, parts)
+        if claimed is not None:
+            await self._change(lambda state, _: end_claim(state, claimed))
+
+
+def _spread_as(part: Part, version: int) -> Part:
+    """How a part's rows are spread, by a hash of all columns, says nothing to another version."""
+    if isinstance(part, InlinePart) or part.schema == version:
+        return part
+    return msgspec.structs.replace(part, bucket=0, buckets=1)
+
+
+def _begin(due: DueMerge, claimed: str, state: ShardState, now_ms: int) -> Changed:
+    """Claim the batches, and let nobody take a hold any more on what the merge will give up."""
+    live = drop_expired(state, now_ms)
+    if allowed_since(live, now_ms) < due.since:
+        return BatchesGone()
+    there = compact(live, replaced=due.batches, replacement=due.batches)
+    if not isinstance(there, ShardState):
+        return there
+    return claim(advance_since(live, to=due.since), claimed, now_ms)
 
 
 def _replace(
+    due: DueMerge,
+    parts: tuple[Part, ...],
+    retractions: int,
+    claimed: str | None,
     state: ShardState,
-    replaced: tuple[Batch, ...],
-    merged: tuple[Batch, ...],
-    since: Timestamp,
     now_ms: int,
 ) -> Changed:
     """Refused if a hold came meanwhile that needs the history which the merge gave up."""
+    check_young(parts)
     live = drop_expired(state, now_ms)
-    advanced = advance_since(live, to=since)
-    if advanced.since < since:
+    if claimed is not None:
+        live = end_claim(live, claimed)
+    advanced = advance_since(live, to=due.since)
+    if advanced.since < due.since:
         return BatchesGone()
-    return compact(advanced, replaced=replaced, replacement=merged)
-
-
-async def _merge(
-    blob: Blob, shard_id: ShardId, desc: RelationDesc, batches: Sequence[Batch], since: Timestamp
-) -> tuple[Batch, ...]:
-    parts = [part for batch in batches for part in batch.parts]
-    with_bytes = [
-        (part, part.payload if isinstance(part, InlinePart) else await blob.get(part.key))
-        for part in parts
-    ]
-    merged = await asyncio.to_thread(merge_parts, desc, with_bytes, since)
-    if merged is None:
-        return ()
-    if isinstance(merged, EncodedPart):
-        stored: Part = await store_part(blob, shard_id, merged.value, merged.rows)
-    else:
-        stored = merged
-    return (Batch(batches[0].lower, batches[-1].upper, since, (stored,)),)
-
-
-def _count_newest(batches: Sequence[Batch]) -> int:
-    sizes = accumulate(batch.size_bytes for batch in batches[: -_NEWEST_BATCHES - 1 : -1])
-    return sum(size <= _NEWEST_BYTES for size in sizes)
-
-
-def _inline_bytes(batches: Sequence[Batch]) -> int:
-    return sum(batch.inline_bytes for batch in batches)
-
-
-def _runs(batches: Sequence[Batch], limit_bytes: int) -> list[tuple[Batch, ...]]:
-    """The longest stretches of neighbours none of which is larger."""
-    groups = groupby(batches, key=lambda batch: _weight(batch) <= limit_bytes)
-    return [tuple(run) for small, run in groups if small]
-
-
-def _weight(batch: Batch) -> int:
-    """Its size, or what its rows would have if they were not so alike: they cost work too."""
-    return max(batch.size_bytes, batch.rows * _ROW_BYTES)
+    lower, upper = due.batches[0].lower, due.batches[-1].upper
+    merged = (Batch(lower, upper, due.since, parts, retractions),) if parts else ()
+    return compact(advanced, replaced=due.batches, replacement=merged)

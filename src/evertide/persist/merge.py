@@ -1,14 +1,16 @@
-"""Making one batch of many: times raised to since, diffs of equal updates added up.
+"""Making one of many: times raised to since, diffs of equal updates added up.
 
-All of it runs in a thread beside the event loop. Large merges go by columns, in Arrow, which leaves
+All of it runs in threads beside the event loop. Large merges go by columns, in Arrow, which leaves
 the interpreter to the loop; what must be done in Python is done in small steps.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
+import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,9 +22,10 @@ from evertide.persist.parts import (
     encode_part,
     table_to_columns,
 )
+from evertide.persist.row_hash import row_hashes
 from evertide.persist.state import BlobPart, InlinePart, Part
 from evertide.persist.threads import give_way
-from evertide.persist.updates import UpdateColumns, consolidate_columns
+from evertide.persist.updates import UpdateColumns, concat_columns, consolidate_columns
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import Timestamp
 
@@ -30,6 +33,12 @@ from evertide.vocab.timestamp import Timestamp
 _FEW_UPDATES: Final = 1_000
 # A merged batch up to this size stays in the state.
 MERGED_INLINE_BYTES: Final = 16 * 1024
+_STEP_ROWS: Final = 1_000
+_STEP_PARTS: Final = 100
+_OWN_COLUMNS: Final = ("t", "d")
+
+_to_bytes = msgspec.msgpack.Encoder().encode
+_from_bytes = msgspec.msgpack.Decoder().decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,36 +49,107 @@ class EncodedPart:
     rows: int
 
 
-def merge_parts(
+@dataclass(frozen=True, slots=True)
+class MergedPart:
+    """One part's updates; how many of them take a row away."""
+
+    part: InlinePart | EncodedPart
+    retractions: int
+
+
+def merge_few(
     desc: RelationDesc, parts: Sequence[tuple[Part, bytes]], since: Timestamp
-) -> InlinePart | EncodedPart | None:
+) -> MergedPart | None:
     """One part with the sum of all; None if nothing is left. Each comes with its bytes."""
-    if sum(part.rows for part, _ in parts) <= _FEW_UPDATES:
-        updates = chain.from_iterable(_columns(desc, p, value).each() for p, value in parts)
-        few = consolidate_columns(desc.types, updates, since)
-        payload = encode_inline(few.each())
-        if not len(few):
-            return None
-        if len(payload) <= MERGED_INLINE_BYTES:
-            return InlinePart(payload, len(few))
-        return EncodedPart(encode_part(columns_to_table(desc, few)), len(few))
-    merged = merge_tables(desc, _tables(desc, parts), since)
-    return EncodedPart(encode_part(merged), merged.num_rows) if merged.num_rows else None
+    if sum(part.rows for part, _ in parts) > _FEW_UPDATES:
+        return merged_part(desc, add_up(_key_tables(desc, parts), since))
+    updates = chain.from_iterable(_columns(desc, part, value).each() for part, value in parts)
+    return _few_left(desc, consolidate_columns(desc.types, updates, since))
+
+
+def _key_tables(desc: RelationDesc, parts: Sequence[tuple[Part, bytes]]) -> list[pa.Table]:
+    inline = [part for part, _ in parts if isinstance(part, InlinePart)]
+    stored = [(part, value) for part, value in parts if isinstance(part, BlobPart)]
+    return [inline_keys(desc, inline), *(part_keys(desc, part, value) for part, value in stored)]
 
 
 def merge_tables(desc: RelationDesc, tables: Sequence[pa.Table], since: Timestamp) -> pa.Table:
     """One table with times raised to since, diffs of equal updates added up, ordered by time."""
-    table = pa.concat_tables(tables)
-    if any(pa.types.is_list(field.type) for field in table.schema):
-        updates = consolidate_columns(desc.types, table_to_columns(desc, table).each(), since)
-        return columns_to_table(desc, updates)
-    raised = pc.max_element_wise(table["t"], pa.scalar(since, pa.int64()))
-    table = table.set_column(table.schema.get_field_index("t"), "t", raised)
-    keys = _key_table(table)
-    sums = keys.group_by([name for name in keys.column_names if name != "d"], use_threads=False)
+    return from_keys(add_up([to_keys(table) for table in tables], since), update_schema(desc))
+
+
+def part_keys(desc: RelationDesc, part: BlobPart, value: bytes) -> pa.Table:
+    """A part's updates in columns whose equality in Arrow is sameness of representation."""
+    return to_keys(decode_part(desc, part, value))
+
+
+def inline_keys(desc: RelationDesc, parts: Sequence[InlinePart]) -> pa.Table:
+    """The same for all parts that lie in the state."""
+    columns: list[UpdateColumns] = []
+    for number, part in enumerate(parts):
+        columns.append(decode_inline(desc, part.payload))
+        if number % _STEP_PARTS == 0:
+            give_way()
+    if not columns:
+        return to_keys(update_schema(desc).empty_table())
+    return to_keys(columns_to_table(desc, concat_columns(columns)))
+
+
+def split_rows(keys: pa.Table, *, residue: int, steps: int, buckets: int) -> list[pa.Table]:
+    """Those rows whose hash is `residue` modulo `steps`, by their buckets.
+
+    The first table is of bucket `residue`, the next ones of every `steps`th bucket after it.
+    """
+    rows = keys.drop_columns(list(_OWN_COLUMNS))
+    places = row_hashes(rows) & np.uint64(buckets - 1)
+    wanted = np.flatnonzero(places & np.uint64(steps - 1) == residue)
+    groups = (places[wanted] // np.uint64(steps)).astype(np.uint16)
+    sorted_keys = keys.take(pa.array(wanted[np.argsort(groups, kind="stable")]))
+    counts = np.bincount(groups, minlength=buckets // steps).tolist()
+    starts = np.cumsum([0, *counts]).tolist()
+    return [sorted_keys.slice(start, n) for start, n in zip(starts, counts, strict=False)]
+
+
+def add_up(tables: list[pa.Table], since: Timestamp) -> pa.Table:
+    """Times raised to since, diffs of equal updates added up, ordered by time.
+
+    Empties the list, so that what went into the sum need not stay in memory beside it.
+    """
+    keys = pa.concat_tables(tables)
+    tables.clear()
+    names = keys.column_names
+    raised = pc.max_element_wise(keys["t"], pa.scalar(since, pa.int64()))
+    keys = keys.set_column(names.index("t"), "t", raised)
+    sums = keys.group_by([name for name in names if name != "d"], use_threads=False)
+    del keys
     summed = sums.aggregate([("d", "sum")]).rename_columns({"d_sum": "d"})
-    left = summed.filter(pc.not_equal(summed["d"], 0)).sort_by("t")
-    return _from_key_table(left, update_schema(desc))
+    del sums
+    nothing = pc.equal(summed["d"], 0)
+    if pc.any(nothing).as_py():
+        summed = summed.filter(pc.invert(nothing))
+    return summed.sort_by("t").select(names)
+
+
+def merged_part(desc: RelationDesc, keys: pa.Table, *, inline: bool = True) -> MergedPart | None:
+    """What is to be kept of added up updates, in the state if that may be and they are few."""
+    if not keys.num_rows:
+        return None
+    table = from_keys(keys, update_schema(desc))
+    if inline and table.num_rows <= _FEW_UPDATES:
+        return _few_left(desc, table_to_columns(desc, table))
+    retractions = pc.sum(pc.less(table["d"], 0)).as_py()
+    return MergedPart(EncodedPart(encode_part(table), table.num_rows), retractions)
+
+
+def _few_left(desc: RelationDesc, few: UpdateColumns) -> MergedPart | None:
+    if not len(few):
+        return None
+    retractions = sum(diff < 0 for diff in few.diffs)
+    payload = encode_inline(few.each())
+    if len(payload) <= MERGED_INLINE_BYTES:
+        return MergedPart(InlinePart(payload, len(few)), retractions)
+    encoded = encode_part(columns_to_table(desc, few))
+    return MergedPart(EncodedPart(encoded, len(few)), retractions)
 
 
 def _columns(desc: RelationDesc, part: Part, value: bytes) -> UpdateColumns:
@@ -78,22 +158,11 @@ def _columns(desc: RelationDesc, part: Part, value: bytes) -> UpdateColumns:
     return decode_inline(desc, value)
 
 
-def _tables(desc: RelationDesc, parts: Sequence[tuple[Part, bytes]]) -> list[pa.Table]:
-    tables: list[pa.Table] = []
-    for part, value in parts:
-        if isinstance(part, BlobPart):
-            tables.append(decode_part(desc, part, value))
-        else:
-            tables.append(columns_to_table(desc, decode_inline(desc, value)))
-            give_way()
-    return tables
-
-
-def _key_table(table: pa.Table) -> pa.Table:
-    """The same with columns whose equality in Arrow is sameness of representation.
+def to_keys(table: pa.Table) -> pa.Table:
+    """The same with columns that Arrow can group by, and tells apart as we do.
 
     Floats become their bits, because 0.0 and -0.0 differ here and NaN is itself; intervals become
-    one column for each field, because structs cannot be grouped by.
+    one column for each field, and lists become bytes, because neither can be grouped by.
     """
     columns: dict[str, pa.ChunkedArray] = {}
     for field, column in zip(table.schema, table.columns, strict=True):
@@ -101,25 +170,29 @@ def _key_table(table: pa.Table) -> pa.Table:
             columns.update(zip(_child_names(field), column.flatten(), strict=True))
         elif pa.types.is_floating(field.type):
             columns[field.name] = _reinterpret(column, _bits_type(field.type))
+        elif pa.types.is_list(field.type):
+            columns[field.name] = _lists_to_bytes(column)
         else:
             columns[field.name] = column
     return pa.table(columns)
 
 
-def _from_key_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Inverse of _key_table."""
+def from_keys(keys: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Inverse of to_keys."""
     columns: list[pa.Array | pa.ChunkedArray] = []
     for field in schema:
         if pa.types.is_struct(field.type):
-            children = [table[name].combine_chunks() for name in _child_names(field)]
+            children = [keys[name].combine_chunks() for name in _child_names(field)]
             missing = children[0].is_null()
             columns.append(
                 pa.StructArray.from_arrays(children, fields=list(field.type), mask=missing)
             )
         elif pa.types.is_floating(field.type):
-            columns.append(_reinterpret(table[field.name], field.type))
+            columns.append(_reinterpret(keys[field.name], field.type))
+        elif pa.types.is_list(field.type):
+            columns.append(_lists_from_bytes(keys[field.name], field.type))
         else:
-            columns.append(table[field.name])
+            columns.append(keys[field.name])
     return pa.Table.from_arrays(columns, schema=schema)
 
 
@@ -133,3 +206,24 @@ def _bits_type(float_type: pa.DataType) -> pa.DataType:
 
 def _reinterpret(column: pa.ChunkedArray, as_type: pa.DataType) -> pa.ChunkedArray:
     return pa.chunked_array([chunk.view(as_type) for chunk in column.chunks], type=as_type)
+
+
+def _lists_to_bytes(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return _each(column, _to_bytes, pa.binary())
+
+
+def _lists_from_bytes(column: pa.ChunkedArray, list_type: pa.DataType) -> pa.ChunkedArray:
+    return _each(column, _from_bytes, list_type)
+
+
+def _each(
+    column: pa.ChunkedArray, convert: Callable[[Any], object], as_type: pa.DataType
+) -> pa.ChunkedArray:
+    """Convert all but NULLs, in steps that give way."""
+    converted: list[pa.Array] = []
+    for start in range(0, len(column), _STEP_ROWS):
+        values = column.slice(start, _STEP_ROWS).to_pylist()
+        some = [None if value is None else convert(value) for value in values]
+        converted.append(pa.array(some, type=as_type))
+        give_way()
+    return pa.chunked_array(converted, type=as_type)
