@@ -4,4 +4,5 @@ A figure is the best of three runs' medians, because machines are noisy; a basel
 well known, measured the same way between the same runs. `figure.py` holds that rule, `place.py`
 what is started, `ready.py`, `memory.py`, `statements.py` and `joined.py` the figures, and
 `bare_spark.py` and `recompute.py` are programs that baselines run in processes of their own.
+`storage_appends.py` is run by itself: what many small appends leave behind.
 """

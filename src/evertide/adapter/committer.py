@@ -5,7 +5,7 @@ timestamp and applies it: one durable commit. Elsewhere the timestamp is asked f
 afterwards.
 """
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Protocol
 
 from evertide.oracle.protocol import TimestampOracle
@@ -27,9 +27,9 @@ from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp, step_back, ste
 class Committer(Protocol):
     """How a round of writes reaches the tables."""
 
-    async def commit(
+    def commit(
         self, writes: Mapping[ShardId, TableWrite], expected_upper: Timestamp | None
-    ) -> CommitOutcome:
+    ) -> Coroutine[None, None, CommitOutcome]:
         """Commit at a new write timestamp; Committed means durable and applied.
 
         With `expected_upper`, only if nothing was committed since the upper was that.

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from evertide.adapter.client import CommandResponse
 from evertide.adapter.ddl_ops import TAGS, ops_for
 from evertide.adapter.environment import Environment
+from evertide.adapter.see_through import see_through
 from evertide.adapter.session import DEFAULT_USER, Session
 from evertide.adapter.shard_changes import shard_changes
 from evertide.adapter.timestamp import select_as_of
@@ -74,9 +75,10 @@ class _Attempt:
             return _tag(self._plan)
         if result.updates:
             changes = shard_changes(result, imports, self._snapshot)
-            outcome = await self._env.catalog.compare_and_append(
+            appending = self._env.catalog.compare_and_append(
                 result.updates, expected_upper=self._snapshot.upper, shard_changes=changes
             )
+            outcome = await see_through(appending)
             if not isinstance(outcome, Appended):
                 return None
         if isinstance(self._plan, DropPlan):

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evertide.adapter.committer import Committer
+from evertide.adapter.see_through import see_through
 from evertide.persist.faults import StoreFailing, StoreFull
 from evertide.persist.trouble import Trouble
 from evertide.persist.txn import (
@@ -75,12 +76,20 @@ class GroupCommit:
     ) -> Timestamp:
         """Commit these rows; returns their timestamp once they are durable and readable.
 
-        A caller that is cancelled while it waits may find its rows written or not.
+        A caller that is cancelled before its round began has written nothing. Afterwards it waits
+        for the outcome nevertheless (see_through.py says why).
         """
         done: asyncio.Future[Timestamp] = asyncio.get_running_loop().create_future()
-        self._waiting.append(PendingWrite(writes, names, done))
+        write = PendingWrite(writes, names, done)
+        self._waiting.append(write)
         self._wake.set()
-        return await done
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            if any(other is write for other in self._waiting):
+                done.cancel()
+                raise
+            return await done
 
     async def write_if(
         self,
@@ -89,7 +98,7 @@ class GroupCommit:
         expected_upper: Timestamp,
     ) -> Timestamp | NotTheUpper:
         """Commit only if nothing was committed since the upper that the rows were computed at."""
-        outcome = await self._committer.commit(writes, expected_upper)
+        outcome = await see_through(self._committer.commit(writes, expected_upper))
         match outcome:
             case Committed(at=at):
                 return at

@@ -169,7 +169,7 @@ async def _join(config: Config) -> int:
         oracle_epoch = await _oracle_epoch(config)
         epoch = await store.current_epoch()
         environment = await environment_id(config, store)
-        runtime = await find_runtime(store)
+        runtime = await find_runtime(store, config.consensus)
     finally:
         await store.close()
     if epoch == 0 or (runtime is None and not is_postgres(config.consensus)):
@@ -177,7 +177,7 @@ async def _join(config: Config) -> int:
             f"no running environment at {config.data or without_password(config.consensus)}:"
             " start one with evertide serve"
         )
-    own = make_runtime() if runtime is None else None
+    own = make_runtime(config.consensus) if runtime is None else None
     try:
         return await serve_adapter(
             Boot(

@@ -1,14 +1,17 @@
 """`evertide catalog-debug`: look into the durable catalog without a server."""
 
 import asyncio
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from evertide.catalog.durable.persist import PersistOpenableCatalog
 from evertide.catalog.durable.protocol import CatalogFault
+from evertide.cli.child import code_of, start_logging
 from evertide.cli.config import EXIT_OK, Config, UsageError, check_exists
 from evertide.cli.stores import Clients, environment_id, open_stores
+from evertide.persist.faults import PersistFault
 from evertide.persist.notify import LocalNotifier
 from evertide.vocab.clock import SystemClock
 
@@ -20,7 +23,12 @@ def run(action: str, arguments: Sequence[str], config: Config) -> int:
     check_exists(config)
     if arguments:
         raise UsageError(f"catalog-debug {action} takes no arguments")
-    return asyncio.run(_run(action, config))
+    start_logging("catalog-debug")
+    try:
+        return asyncio.run(_run(action, config))
+    except PersistFault as fault:
+        print(f"evertide: {fault}", file=sys.stderr)
+        return code_of(fault)
 
 
 async def _run(action: str, config: Config) -> int:

@@ -8,14 +8,17 @@ from evertide.persist.store.protocol import Store
 from evertide.vocab.ids import Epoch
 
 _NOTE = "runtime"
+_OWNER = "owner"
 
 
-def make_runtime() -> Path:
-    """A fresh private directory.
+def make_runtime(consensus: str) -> Path:
+    """A fresh private directory for processes over this consensus store.
 
     Not under the data directory: a socket's path may be 107 bytes long at most.
     """
-    return Path(tempfile.mkdtemp(prefix="evertide-"))
+    runtime = Path(tempfile.mkdtemp(prefix="evertide-"))
+    (runtime / _OWNER).write_text(consensus)
+    return runtime
 
 
 async def announce_runtime(store: Store, epoch: Epoch, runtime: Path) -> None:
@@ -23,14 +26,21 @@ async def announce_runtime(store: Store, epoch: Epoch, runtime: Path) -> None:
     await store.set_note(epoch, _NOTE, str(runtime))
 
 
-async def find_runtime(store: Store) -> Path | None:
-    """The running generation's directory; None if none runs on this host."""
+async def find_runtime(store: Store, consensus: str) -> Path | None:
+    """The running generation's directory; None if none runs on this host.
+
+    Only one that says itself that it is this store's: a copied store brings the note along, and
+    what the note names may be anything.
+    """
     text = await store.note(_NOTE, "")
-    return Path(text) if text and _is_there(text) else None
+    return Path(text) if text and _is_ours(Path(text), consensus) else None
 
 
-def _is_there(directory: str) -> bool:
-    return Path(directory).is_dir()
+def _is_ours(runtime: Path, consensus: str) -> bool:
+    try:
+        return (runtime / _OWNER).read_text() == consensus
+    except OSError:
+        return False
 
 
 def remove_runtime(runtime: Path) -> None:

@@ -115,7 +115,7 @@ def ready_text(lines: list[ReadyLine]) -> str:
 
 async def _serve(config: Config) -> int:
     stopped = stop_signals()
-    runtime = make_runtime()
+    runtime = make_runtime(config.consensus)
     supervisor = Supervisor(config)
     try:
         async with _hub(config, runtime), notifying(config, runtime) as notifier:
@@ -140,7 +140,7 @@ async def _open(config: Config, runtime: Path, notifier: Notifier) -> Opened:
     """Open the generation; from then on this is the one that others join."""
     opened = await open_generation(config, runtime / "cache-supervisor", notifier)
     store = opened.stores.consensus
-    left_behind = await find_runtime(store)
+    left_behind = await find_runtime(store, config.consensus)
     await announce_runtime(store, opened.generation.epoch, runtime)
     if left_behind is not None:
         # Its generation is fenced now, or was killed: nobody needs its sockets any more.

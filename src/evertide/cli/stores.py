@@ -15,6 +15,7 @@ from evertide.adapter.committer import AskingCommitter, ClaimingCommitter, Commi
 from evertide.catalog.durable.persist import PersistOpenableCatalog
 from evertide.catalog.durable.protocol import WritableCatalog
 from evertide.catalog.service import CatalogService
+from evertide.cli.blob_owner import check_blob_owner, is_unmarked, mark_blob
 from evertide.cli.config import Boot, Config, UsageError, is_postgres, is_s3, store_path
 from evertide.controller.storage import Storage
 from evertide.oracle.batching import BatchingOracle
@@ -206,12 +207,16 @@ async def open_generation(config: Config, cache: Path, notifier: Notifier) -> Op
     """
     clock, stores = SystemClock(), await open_stores(config, cache)
     await check_blob(config)
+    environment = await environment_id(config, stores.consensus)
+    unmarked = await is_unmarked(config, stores.consensus, stores.blob, environment)
     oracle_name = await _oracle_name(stores)
+    # From here on an older generation is fenced: what is wrong with the flags was told before.
     oracle_epoch = None if stores.oracle is None else await stores.oracle.raise_epoch()
     clients = Clients(stores, clock, notifier)
-    environment = await environment_id(config, stores.consensus)
     openable = PersistOpenableCatalog(stores.consensus, clients.client_for, environment, clock)
     durable = await openable.open()
+    if unmarked:
+        await mark_blob(stores.consensus, stores.blob, environment, durable.epoch)
     await stores.consensus.set_note(durable.epoch, _ORACLE_NOTE, oracle_name)
     opened = await _opened(durable, oracle_epoch, stores, clients, environment)
     await _catch_up(opened)
@@ -223,6 +228,7 @@ async def join_generation(boot: Boot, cache: Path, notifier: Notifier) -> Opened
     clock, stores = SystemClock(), await _open_patiently(boot.config, cache)
     clients = Clients(stores, clock, notifier)
     environment = EnvironmentId(boot.environment_id)
+    await check_blob_owner(boot.config, stores.blob, environment)
     openable = PersistOpenableCatalog(stores.consensus, clients.client_for, environment, clock)
     durable = await openable.join(Epoch(boot.epoch))
     own = await _oracle_name(stores)

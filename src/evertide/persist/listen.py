@@ -74,17 +74,21 @@ class PostgresNotifier:
         return self._subscribers.subscribe(on_change)
 
     async def _stay_connected(self) -> None:
-        retry_s = _FIRST_RETRY_S
+        retry_s, told = _FIRST_RETRY_S, False
         while True:
             try:
                 session = await open_session(self._url)
                 await _listen(session)
             except (NotReached, StoreUnreachable) as error:
-                _log.info("no connection for notifications", reason=str(error))
+                if not told:
+                    _log.warning("no connection for notifications", reason=str(error))
+                told = True
                 await asyncio.sleep(retry_s)
                 retry_s = min(retry_s * 2, _LONGEST_RETRY_S)
                 continue
-            retry_s = _FIRST_RETRY_S
+            if told:
+                _log.info("notifications are back")
+            retry_s, told = _FIRST_RETRY_S, False
             self._link = Link(
                 session.connection,
                 on_free=lambda _: None,

@@ -1,0 +1,23 @@
+"""Work that a cancel or a timeout comes too late for."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def see_through(work: Coroutine[None, None, T]) -> T:
+    """The result of a commit, also if whoever asked is cancelled while it is under way.
+
+    The store may do it all the same, and a client that is told "canceled" believes that nothing was
+    done. As in PostgreSQL, a commit that has begun is waited for. Whoever is cancelled twice really
+    wants to leave, and learns nothing.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if task.cancelled():
+            raise
+        return await task

@@ -1,0 +1,104 @@
+"""Goal: whoever is told "canceled" has written nothing; a commit that has begun is waited for."""
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+
+import pytest
+
+from evertide.adapter.group_commit import GroupCommit
+from evertide.adapter.see_through import see_through
+from evertide.persist.handle import PersistClient
+from evertide.persist.store.memory import MemoryBlob, MemoryStore
+from evertide.persist.txn import CommitOutcome, Committed, TableWrite, Txns
+from evertide.vocab.clock import ManualClock
+from evertide.vocab.ids import ShardId
+from evertide.vocab.relation_desc import relation_desc
+from evertide.vocab.sql_type import INT8
+from evertide.vocab.timestamp import Timestamp
+
+TABLE = ShardId("t")
+DESC = relation_desc(("a", INT8))
+
+
+class SlowCommitter:
+    """Commits when it is let."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.let = asyncio.Event()
+        self.committed: list[int] = []
+        self.expected_upper: Timestamp | None = None
+
+    def commit(
+        self, writes: Mapping[ShardId, TableWrite], expected_upper: Timestamp | None
+    ) -> Coroutine[None, None, CommitOutcome]:
+        self.expected_upper = expected_upper
+        return self._commit(writes)
+
+    async def _commit(self, writes: Mapping[ShardId, TableWrite]) -> CommitOutcome:
+        self.begun.set()
+        await self.let.wait()
+        for write in writes.values():
+            self.committed += [row[0] for row, _ in write.rows if isinstance(row[0], int)]
+        return Committed(Timestamp(7))
+
+
+async def group_commit(committer: SlowCommitter) -> GroupCommit:
+    store = MemoryStore()
+    client = PersistClient(store.consensus(await store.raise_epoch()), MemoryBlob())
+    return GroupCommit(Txns(client, ShardId("txns")), committer, ManualClock(start_ms=0))
+
+
+def write(value: int) -> dict[ShardId, TableWrite]:
+    return {TABLE: TableWrite(DESC, [((value,), 1)])}
+
+
+async def test_before_its_round_a_write_is_given_up_and_afterwards_it_is_done() -> None:
+    committer = SlowCommitter()
+    commits = await group_commit(committer)
+    running = asyncio.create_task(commits.run())
+    first = asyncio.create_task(commits.write(write(1), {}))
+    await committer.begun.wait()
+    second = asyncio.create_task(commits.write(write(2), {}))
+    await asyncio.sleep(0)
+    first.cancel()
+    second.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await second
+    assert not first.done()
+    committer.let.set()
+    assert await first == 7
+    await asyncio.sleep(0.01)
+    assert committer.committed == [1]
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_write_that_depends_on_a_read_is_seen_through() -> None:
+    committer = SlowCommitter()
+    commits = await group_commit(committer)
+    writing = asyncio.create_task(commits.write_if(write(3), {}, Timestamp(1)))
+    await committer.begun.wait()
+    writing.cancel()
+    committer.let.set()
+    assert await writing == 7
+    assert committer.committed == [3]
+    assert committer.expected_upper == 1
+
+
+async def test_a_timeout_comes_too_late_for_a_commit() -> None:
+    async def commit() -> str:
+        await asyncio.sleep(0.05)
+        return "done"
+
+    async with asyncio.timeout(0.01):
+        assert await asyncio.create_task(see_through(commit())) == "done"
+
+
+async def test_who_is_cancelled_twice_leaves() -> None:
+    leaving = asyncio.create_task(see_through(asyncio.sleep(30)))
+    for _ in range(2):
+        await asyncio.sleep(0.01)
+        leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
