@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evertide.persist.handle import PersistClient
-from evertide.persist.hub import HubClient
-from evertide.persist.listen import PostgresNotifier
+from evertide.persist.push.hub import HubClient
+from evertide.persist.push.listen import PostgresNotifier
 from evertide.persist.store.file import FileBlob
 from evertide.persist.store.postgres import PostgresStore
 from evertide.persist.store.protocol import Store

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
+from evertide.persist.coding.inline import encode_inline
 from evertide.persist.handle import Appended, PersistClient
-from evertide.persist.inline import encode_inline
 from evertide.persist.state import (
     BlobPart,
     ShardChange,

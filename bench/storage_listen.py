@@ -10,7 +10,7 @@ from bench.figure import WARM_UP, Figure, Runs, in_runs
 from bench.listening import DESC, SHARD, open_link
 from bench.place import Place, running_helper
 from evertide.persist.handle import Appended
-from evertide.persist.hub import HubServer
+from evertide.persist.push.hub import HubServer
 from evertide.persist.store.postgres import PostgresStore
 from evertide.persist.store.protocol import Store
 from evertide.persist.store.sqlite import SqliteStore

@@ -11,7 +11,7 @@ from evertide.catalog.snapshot import Snapshot
 from evertide.catalog.transact import transact
 from evertide.oracle.durable import DurableOracle
 from evertide.persist.handle import Appended, PersistClient
-from evertide.persist.notify import LocalNotifier
+from evertide.persist.push.notify import LocalNotifier
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
 from evertide.persist.store.protocol import Blob, Consensus, Store
 from evertide.vocab.clock import ManualClock

@@ -13,7 +13,12 @@ import pyarrow as pa
 
 from evertide.expr.functions.row import ScalarFunction
 from evertide.expr.functions.table import SCALAR_FUNCTIONS
-from evertide.persist.encoding import arrow_type, decode_column, encode_column, spark_type_name
+from evertide.persist.coding.encoding import (
+    arrow_type,
+    decode_column,
+    encode_column,
+    spark_type_name,
+)
 from evertide.vocab.datum import Datum
 from evertide.vocab.errors import SqlError, encode_error
 from evertide.vocab.sql_type import SqlType

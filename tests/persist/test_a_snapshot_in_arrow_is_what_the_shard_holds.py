@@ -15,17 +15,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evertide.persist import merge, prepare, snapshot
-from evertide.persist.compaction import compact_shard
-from evertide.persist.encoding import update_schema
+from evertide.persist import prepare, snapshot
+from evertide.persist.coding.encoding import update_schema
+from evertide.persist.coding.parts import table_to_columns
 from evertide.persist.faults import BelowSince
 from evertide.persist.handle import Appended, PersistClient
-from evertide.persist.parts import table_to_columns
 from evertide.persist.snapshot import snapshot_table, table_snapshot_table
 from evertide.persist.state import Batch
 from evertide.persist.store.file import FileBlob
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
 from evertide.persist.txn import Committed, TableWrite, Txns, register_table
+from evertide.persist.upkeep import merge
+from evertide.persist.upkeep.compaction import compact_shard
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import ShardId
 from evertide.vocab.relation_desc import RelationDesc

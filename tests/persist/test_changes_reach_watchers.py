@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from evertide.persist.handle import PersistClient
-from evertide.persist.hub import HubClient, HubServer
-from evertide.persist.notify import LocalNotifier
+from evertide.persist.push.hub import HubClient, HubServer
+from evertide.persist.push.notify import LocalNotifier
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
 from evertide.vocab.ids import ShardId
 from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evertide.persist.encoding import (
+from evertide.persist.coding.encoding import (
     arrow_type,
     decode_column,
     encode_column,
@@ -16,17 +16,17 @@ from evertide.persist.encoding import (
     spark_type_name,
     update_schema,
 )
-from evertide.persist.faults import Corrupt
-from evertide.persist.inline import decode_inline, encode_inline
-from evertide.persist.parts import (
+from evertide.persist.coding.inline import decode_inline, encode_inline
+from evertide.persist.coding.parts import (
     checksum,
     columns_to_table,
     decode_part,
     encode_part,
     table_to_columns,
 )
+from evertide.persist.coding.updates import to_columns
+from evertide.persist.faults import Corrupt
 from evertide.persist.state import BlobPart
-from evertide.persist.updates import to_columns
 from evertide.vocab.datum import Row
 from evertide.vocab.relation_desc import RelationDesc, relation_desc
 from evertide.vocab.sql_type import INT4, INTERVAL, NUMERIC, Kind, SqlType, array_of

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from evertide.persist.compaction import compact_shard
+from evertide.persist.coding.inline import decode_inline, encode_inline
+from evertide.persist.coding.parts import checksum, columns_to_table, decode_part, encode_part
+from evertide.persist.coding.updates import to_columns
 from evertide.persist.faults import BlobMissing, Corrupt
 from evertide.persist.handle import PersistClient
-from evertide.persist.inline import decode_inline, encode_inline
-from evertide.persist.parts import checksum, columns_to_table, decode_part, encode_part
 from evertide.persist.snapshot import snapshot_table
 from evertide.persist.state import (
     Batch,
@@ -30,7 +30,7 @@ from evertide.persist.state import (
 )
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
 from evertide.persist.store.protocol import CompareAndSet, Head
-from evertide.persist.updates import to_columns
+from evertide.persist.upkeep.compaction import compact_shard
 from evertide.vocab.ids import ShardId
 from evertide.vocab.timestamp import MIN_TS, Timestamp
 from evertide.vocab.update import Update

@@ -7,7 +7,6 @@ import pytest
 
 from evertide.persist.faults import BelowSince
 from evertide.persist.handle import PersistClient, Refused
-from evertide.persist.purge import DROP_GRACE_MS, is_purged, note_forgotten, purge
 from evertide.persist.state import (
     Changed,
     Forgotten,
@@ -29,8 +28,9 @@ from evertide.persist.state import (
     set_hold,
 )
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
-from evertide.persist.sweep import Sweeper, SweepTimes
 from evertide.persist.txn import TableForgotten, TableWrite, Txns, forget_table, register_table
+from evertide.persist.upkeep.purge import DROP_GRACE_MS, is_purged, note_forgotten, purge
+from evertide.persist.upkeep.sweep import Sweeper, SweepTimes
 from evertide.vocab.clock import ManualClock
 from evertide.vocab.ids import GlobalId, ShardId
 from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp

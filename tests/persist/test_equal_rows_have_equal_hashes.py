@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evertide.persist.encoding import update_schema
-from evertide.persist.merge import add_up, from_keys, split_rows, to_keys
-from evertide.persist.parts import columns_to_table, table_to_columns
-from evertide.persist.row_hash import row_hashes
-from evertide.persist.updates import to_columns
+from evertide.persist.coding.encoding import update_schema
+from evertide.persist.coding.parts import columns_to_table, table_to_columns
+from evertide.persist.coding.updates import to_columns
+from evertide.persist.upkeep.merge import add_up, from_keys, split_rows, to_keys
+from evertide.persist.upkeep.row_hash import row_hashes
 from evertide.vocab.datum import Datum
 from evertide.vocab.relation_desc import relation_desc
 from evertide.vocab.sql_type import FLOAT8, INT8, SqlType

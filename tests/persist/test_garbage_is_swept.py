@@ -12,12 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from evertide.persist.compaction import compact_shard
 from evertide.persist.faults import Fenced, StoreFailing
 from evertide.persist.handle import Appended, PersistClient
-from evertide.persist.maintenance import Maintenance
-from evertide.persist.merge_choice import MergeSizes, due_merge
-from evertide.persist.part_age import MAX_AGE_MS, StaleParts
 from evertide.persist.prepare import store_part
 from evertide.persist.state import (
     BlobPart,
@@ -35,7 +31,11 @@ from evertide.persist.store.protocol import (
     CompareAndSet,
     SetOutcome,
 )
-from evertide.persist.sweep import Sweeper, SweepTimes
+from evertide.persist.upkeep.compaction import compact_shard
+from evertide.persist.upkeep.maintenance import Maintenance
+from evertide.persist.upkeep.merge_choice import MergeSizes, due_merge
+from evertide.persist.upkeep.part_age import MAX_AGE_MS, StaleParts
+from evertide.persist.upkeep.sweep import Sweeper, SweepTimes
 from evertide.vocab.clock import ManualClock
 from evertide.vocab.ids import ShardId
 from evertide.vocab.timestamp import Timestamp

@@ -9,12 +9,8 @@ from pathlib import Path
 import pytest
 
 from bench.storage_appends import CASES, AppendFigures, run_case
-from evertide.persist import maintenance
-from evertide.persist.compaction import compact_shard
 from evertide.persist.faults import BelowSince
 from evertide.persist.handle import Append, PersistClient
-from evertide.persist.merge import MERGED_INLINE_BYTES
-from evertide.persist.merge_choice import choose_merge, is_overfull
 from evertide.persist.prepare import INLINE_BYTES
 from evertide.persist.spark_input import part_files
 from evertide.persist.state import (
@@ -29,6 +25,10 @@ from evertide.persist.state import (
 )
 from evertide.persist.store.file import FileBlob
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
+from evertide.persist.upkeep import maintenance
+from evertide.persist.upkeep.compaction import compact_shard
+from evertide.persist.upkeep.merge import MERGED_INLINE_BYTES
+from evertide.persist.upkeep.merge_choice import choose_merge, is_overfull
 from evertide.vocab.clock import ManualClock
 from evertide.vocab.ids import ShardId
 from evertide.vocab.timestamp import MIN_TS, Timestamp

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evertide.persist.encoding import (
+from evertide.persist.coding.encoding import (
     decode_numeric,
     encode_key,
     encode_numeric,

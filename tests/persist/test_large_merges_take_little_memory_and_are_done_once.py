@@ -9,14 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from evertide.persist.claims import CLAIM_MS, claimed_below
-from evertide.persist.compaction import Compacted, compact_shard
 from evertide.persist.handle import PersistClient
 from evertide.persist.machine import Refused
-from evertide.persist.maintenance import Maintenance
-from evertide.persist.merge import part_keys
-from evertide.persist.merge_choice import MergeSizes
-from evertide.persist.row_hash import row_hashes
 from evertide.persist.state import (
     Batch,
     BlobPart,
@@ -26,6 +20,12 @@ from evertide.persist.state import (
     set_hold,
 )
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
+from evertide.persist.upkeep.claims import CLAIM_MS, claimed_below
+from evertide.persist.upkeep.compaction import Compacted, compact_shard
+from evertide.persist.upkeep.maintenance import Maintenance
+from evertide.persist.upkeep.merge import part_keys
+from evertide.persist.upkeep.merge_choice import MergeSizes
+from evertide.persist.upkeep.row_hash import row_hashes
 from evertide.vocab.clock import ManualClock
 from evertide.vocab.relation_desc import relation_desc
 from evertide.vocab.sql_type import INT8, TEXT

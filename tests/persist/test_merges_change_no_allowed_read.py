@@ -15,11 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evertide.persist import bucket_merge, merge, prepare
-from evertide.persist.compaction import Compacted, compact_shard
+from evertide.persist import prepare
 from evertide.persist.faults import BelowSince
 from evertide.persist.handle import PersistClient
-from evertide.persist.merge_choice import MergeSizes
 from evertide.persist.state import (
     BlobPart,
     ShardChange,
@@ -30,6 +28,9 @@ from evertide.persist.state import (
     set_hold,
 )
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
+from evertide.persist.upkeep import bucket_merge, merge
+from evertide.persist.upkeep.compaction import Compacted, compact_shard
+from evertide.persist.upkeep.merge_choice import MergeSizes
 from evertide.vocab.datum import Interval, Row
 from evertide.vocab.ids import ShardId
 from evertide.vocab.relation_desc import RelationDesc, relation_desc

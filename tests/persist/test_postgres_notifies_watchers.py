@@ -14,7 +14,7 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from evertide.persist.handle import PersistClient
-from evertide.persist.listen import PostgresNotifier, channel_of
+from evertide.persist.push.listen import PostgresNotifier, channel_of
 from evertide.persist.store.memory import MemoryBlob
 from evertide.persist.store.postgres import PostgresStore
 from evertide.vocab.ids import ShardId
@@ -109,7 +109,7 @@ async def test_waiting_ends_as_soon_as_the_upper_moves(postgres_url: str) -> Non
 
 PUBLISHER = """
 import asyncio, os, sys
-from evertide.persist.listen import PostgresNotifier
+from evertide.persist.push.listen import PostgresNotifier
 
 async def main():
     notifier = PostgresNotifier(os.environ["STORE_URL"])

@@ -13,7 +13,7 @@ import uvloop
 from structlog.testing import capture_logs
 
 from evertide.persist.faults import Corrupt, StoreUnreachable
-from evertide.persist.listen import channel_of
+from evertide.persist.push.listen import channel_of
 from evertide.persist.store.postgres import PostgresStore
 from evertide.persist.store.postgres_session import open_session
 from evertide.persist.store.protocol import CompareAndSet, Head

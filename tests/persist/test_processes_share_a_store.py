@@ -20,7 +20,7 @@ from evertide.persist.faults import StoreUnreachable
 from evertide.persist.handle import PersistClient
 from evertide.persist.store.file import FileBlob
 from evertide.persist.store.sqlite import SqliteStore
-from evertide.persist.sweep import Sweeper, SweepTimes
+from evertide.persist.upkeep.sweep import Sweeper, SweepTimes
 from evertide.vocab.clock import ManualClock
 from evertide.vocab.ids import Epoch
 from evertide.vocab.timestamp import Timestamp

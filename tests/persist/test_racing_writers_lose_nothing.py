@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from evertide.persist.compaction import compact_shard
 from evertide.persist.handle import Append, Appended, PersistClient
 from evertide.persist.state import Batch, UpperMismatch
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
 from evertide.persist.txn import Txns, register_table
+from evertide.persist.upkeep.compaction import compact_shard
 from evertide.vocab.ids import ShardId
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update

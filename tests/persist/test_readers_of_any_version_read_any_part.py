@@ -15,17 +15,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evertide.persist import merge, prepare
-from evertide.persist.compaction import compact_shard
+from evertide.persist import prepare
+from evertide.persist.coding.inline import decode_inline, encode_inline
+from evertide.persist.coding.parts import table_to_columns
 from evertide.persist.faults import BelowSince, Corrupt
 from evertide.persist.handle import Append, Appended, PersistClient
-from evertide.persist.inline import decode_inline, encode_inline
-from evertide.persist.merge_choice import MergeSizes
-from evertide.persist.parts import table_to_columns
 from evertide.persist.snapshot import snapshot_table
 from evertide.persist.spark_input import part_files
 from evertide.persist.state import Batch, SchemaMismatch
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
+from evertide.persist.upkeep import merge
+from evertide.persist.upkeep.compaction import compact_shard
+from evertide.persist.upkeep.merge_choice import MergeSizes
 from evertide.vocab.datum import Interval, Row
 from evertide.vocab.ids import ShardId
 from evertide.vocab.relation_desc import ColumnDesc, RelationDesc, relation_desc

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evertide.persist import parts, read
-from evertide.persist.handle import PersistClient
-from evertide.persist.parts import (
+from evertide.persist import read
+from evertide.persist.coding import parts
+from evertide.persist.coding.parts import (
     Times,
     checksum,
     columns_to_table,
@@ -21,10 +21,11 @@ from evertide.persist.parts import (
     encode_part,
     table_to_columns,
 )
+from evertide.persist.coding.updates import to_columns
+from evertide.persist.handle import PersistClient
 from evertide.persist.snapshot import snapshot_table
 from evertide.persist.state import BlobPart, ShardChange, append, existing
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
-from evertide.persist.updates import to_columns
 from evertide.vocab.ids import ShardId
 from evertide.vocab.relation_desc import relation_desc
 from evertide.vocab.sql_type import FLOAT4, FLOAT8, INT8, TEXT

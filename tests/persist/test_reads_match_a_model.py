@@ -16,8 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evertide.persist import merge, prepare
-from evertide.persist.compaction import compact_shard
+from evertide.persist import prepare
 from evertide.persist.faults import BelowSince
 from evertide.persist.handle import Appended, PersistClient
 from evertide.persist.state import (
@@ -28,6 +27,8 @@ from evertide.persist.state import (
     set_hold,
 )
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
+from evertide.persist.upkeep import merge
+from evertide.persist.upkeep.compaction import compact_shard
 from evertide.vocab.datum import Interval, Row
 from evertide.vocab.ids import ShardId
 from evertide.vocab.relation_desc import relation_desc

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from evertide.persist import spark_input
+from evertide.persist.coding.file_checksum import file_checksum
 from evertide.persist.faults import BelowSince, BlobMissing, Corrupt
-from evertide.persist.file_checksum import file_checksum
 from evertide.persist.handle import PersistClient
 from evertide.persist.spark_input import PartFiles, part_files
 from evertide.persist.store.file import FileBlob

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from evertide.persist.schemas import column_types, merged_relation
+from evertide.persist.coding.schemas import column_types, merged_relation
 from evertide.persist.state import (
     Batch,
     BatchesGone,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evertide.persist.encoding import (
+from evertide.persist.coding.encoding import (
     arrow_type,
     decode_numeric,
     encode_column,
@@ -20,11 +20,10 @@ from evertide.persist.encoding import (
     type_name,
     type_named,
 )
+from evertide.persist.coding.inline import decode_inline, encode_inline
+from evertide.persist.coding.parts import checksum, columns_to_table, decode_part, table_to_columns
+from evertide.persist.coding.updates import to_columns
 from evertide.persist.faults import Corrupt
-from evertide.persist.inline import decode_inline, encode_inline
-from evertide.persist.merge import to_keys
-from evertide.persist.parts import checksum, columns_to_table, decode_part, table_to_columns
-from evertide.persist.row_hash import row_hashes
 from evertide.persist.state import (
     Batch,
     BlobPart,
@@ -35,7 +34,8 @@ from evertide.persist.state import (
     decode_state,
     encode_state,
 )
-from evertide.persist.updates import to_columns
+from evertide.persist.upkeep.merge import to_keys
+from evertide.persist.upkeep.row_hash import row_hashes
 from evertide.vocab.datum import TS_INFINITY, Datum, Interval, reduce_numeric
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.relation_desc import relation_desc

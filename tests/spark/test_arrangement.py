@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evertide.expr.row_key import column_encoder, identity_function
-from evertide.persist.keys import encode_row_key
+from evertide.persist.coding.keys import encode_row_key
 from evertide.spark.arrangement import Arrangement, BelowSince
 from evertide.spark.levels import merge, write_snapshot
 from evertide.spark.merging import Merging, merge_now

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import DataFrame
 
 from evertide.expr.relation import Types
-from evertide.persist.parts import columns_to_table, encode_part
-from evertide.persist.updates import to_columns
+from evertide.persist.coding.parts import columns_to_table, encode_part
+from evertide.persist.coding.updates import to_columns
 from evertide.spark.jobs import Job, SparkJobs
 from evertide.spark.tables import desc_of, updates_to_table, write_parquet
 from evertide.vocab.datum import Row

@@ -12,7 +12,7 @@ from evertide.cli.child import code_of, start_logging
 from evertide.cli.config import EXIT_OK, Config, UsageError, check_exists
 from evertide.cli.stores import Clients, environment_id, open_stores
 from evertide.persist.faults import PersistFault
-from evertide.persist.notify import LocalNotifier
+from evertide.persist.push.notify import LocalNotifier
 from evertide.vocab.clock import SystemClock
 
 

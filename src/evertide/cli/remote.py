@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from evertide.cli.config import UsageError, without_password
-from evertide.persist.listen import PostgresNotifier
+from evertide.persist.push.listen import PostgresNotifier
 from evertide.persist.store.local_cache import CachedBlob
 from evertide.persist.store.postgres import PostgresStore
 from evertide.persist.store.s3 import S3Blob

@@ -20,7 +20,7 @@ from evertide.controller.compute import socket_path
 from evertide.controller.follow import Follower, imports_by_id
 from evertide.controller.orchestrator import clusters_of
 from evertide.dataflow.description import Import
-from evertide.persist.notify import Notifier
+from evertide.persist.push.notify import Notifier
 from evertide.spark.application import SparkApplication
 from evertide.spark.engine import DriverEngine
 from evertide.spark.evaluate import Evaluator

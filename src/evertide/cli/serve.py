@@ -32,8 +32,8 @@ from evertide.cli.runtime import (
 from evertide.cli.stores import HUB_SOCKET, Opened, notifying, open_generation
 from evertide.controller.orchestrator import wanted_processes
 from evertide.persist.faults import PersistFault
-from evertide.persist.hub import HubServer
-from evertide.persist.notify import Notifier
+from evertide.persist.push.hub import HubServer
+from evertide.persist.push.notify import Notifier
 
 log = structlog.get_logger()
 

@@ -24,14 +24,14 @@ from evertide.oracle.protocol import TimestampOracle
 from evertide.oracle.split import SplitOracle
 from evertide.persist.faults import StoreUnreachable
 from evertide.persist.handle import PersistClient
-from evertide.persist.hub import HubClient
-from evertide.persist.notify import Notifier
+from evertide.persist.push.hub import HubClient
+from evertide.persist.push.notify import Notifier
 from evertide.persist.store.attempts import PATIENCE_S
 from evertide.persist.store.file import FileBlob
 from evertide.persist.store.protocol import Blob, Store
 from evertide.persist.store.sqlite import SqliteStore
-from evertide.persist.sweep import Sweeper
 from evertide.persist.txn import Txns
+from evertide.persist.upkeep.sweep import Sweeper
 from evertide.vocab.clock import Clock, SystemClock
 from evertide.vocab.ids import EnvironmentId, Epoch, ShardId
 from evertide.vocab.timestamp import MIN_TS, Timeline, step_back

@@ -31,7 +31,7 @@ from evertide.dataflow.protocol import (
 )
 from evertide.expr.codec import encode_relation
 from evertide.expr.relation import Relation
-from evertide.persist.inline import decode_inline, encode_inline
+from evertide.persist.coding.inline import decode_inline, encode_inline
 from evertide.vocab.datum import Row
 from evertide.vocab.errors import DataError, SqlError
 from evertide.vocab.ids import ClusterId, GlobalId

@@ -13,7 +13,7 @@ from evertide.expr.exact_sum import EXACT, fixed_point, rounded_float, rounded_n
 from evertide.expr.functions.row import Accumulator, AggregateFunction
 from evertide.expr.relation import AggregateCall
 from evertide.expr.row_key import in_value_order, representation
-from evertide.persist.keys import key_encoder
+from evertide.persist.coding.keys import key_encoder
 from evertide.vocab.datum import Datum
 from evertide.vocab.errors import SqlError, encode_error
 from evertide.vocab.sql_type import SqlType

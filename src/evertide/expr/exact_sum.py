@@ -17,8 +17,8 @@ _UNIT: Final = 1 << _SCALE_BITS
 _MANTISSA_BITS: Final = 53
 _MANTISSA: Final = float(1 << _MANTISSA_BITS)
 
-# Stored exponents stay within +-8191 (persist/numeric.py), so this never rounds; if it did, it
-# would raise.
+# Stored exponents stay within +-8191 (persist/coding/numeric.py), so this never rounds; if it did,
+# it would raise.
 EXACT: Final = Context(prec=40_000, Emax=999_999, Emin=-999_999, traps=[Inexact])
 
 

@@ -17,7 +17,7 @@ from operator import itemgetter
 from typing import Final, TypeAlias, TypeVar, cast
 
 from evertide.expr.relation import OrderKey, Types
-from evertide.persist.keys import key_encoder, row_key_encoder
+from evertide.persist.coding.keys import key_encoder, row_key_encoder
 from evertide.vocab.datum import Datum, Row
 from evertide.vocab.sql_type import Kind, SqlType
 

@@ -5,12 +5,10 @@ exact, and that a process of an older epoch can write nothing. Refuses to know w
 no catalog, no SQL, no Spark.
 
 Files in order of control flow: handle, txn, snapshot and spark_input (what a process may ask:
-shards, tables, contents in Arrow, files for Spark); read, contents and watch (contents at a time,
-waiting for an upper); machine and turns (the compare-and-set loop) around state and schemas (pure
-transitions, columns by version); prepare, inline, parts and updates (updates as bytes and in
-memory), encoding, numeric and keys (datums as bytes); maintenance, compaction, merge_choice,
-claims, bucket_merge, merge and row_hash (history grows no longer than it must); sweep, purge and
-part_age (what nobody looks after any more); notify, hub and listen (who must look again); cache and
-threads; store/ (where it all lies); faults, told and trouble (what cannot be answered, what clients
-are told, what is tried again).
+shards, tables, contents in Arrow, files for Spark); append, read and contents (updates in, contents
+at a time out); leases (what readers keep readable); machine and turns (the compare-and-set loop)
+around state (pure transitions); prepare (updates on their way into parts); cache and threads;
+faults, told and trouble (what cannot be answered, what clients are told, what is tried again).
+Rooms within: coding/ (rows as bytes), push/ (who must look again), upkeep/ (merging, sweeping),
+store/ (where it all lies).
 """

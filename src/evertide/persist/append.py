@@ -4,13 +4,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from evertide.persist.coding.schemas import column_types
 from evertide.persist.faults import PersistFault, StoreFull
 from evertide.persist.machine import Applied, ApplyOutcome, Machine, Refused
-from evertide.persist.maintenance import Maintenance
-from evertide.persist.part_age import check_young
 from evertide.persist.prepare import discard, store_updates
 from evertide.persist.read import ShardReader
-from evertide.persist.schemas import column_types
 from evertide.persist.state import (
     Changed,
     Forgotten,
@@ -27,6 +25,8 @@ from evertide.persist.state import (
     existing,
 )
 from evertide.persist.store.protocol import AppliedWrite, Blob, ClaimedWrite, ClaimLost
+from evertide.persist.upkeep.maintenance import Maintenance
+from evertide.persist.upkeep.part_age import check_young
 from evertide.vocab.ids import GlobalId, ShardId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import MIN_TS, Timestamp

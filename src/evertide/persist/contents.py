@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from itertools import repeat
 from typing import TypeAlias, cast
 
-from evertide.persist.updates import UpdateColumns, row_identity, zip_updates
+from evertide.persist.coding.updates import UpdateColumns, row_identity, zip_updates
 from evertide.vocab.datum import Row
 from evertide.vocab.sql_type import SqlType
 from evertide.vocab.timestamp import Timestamp

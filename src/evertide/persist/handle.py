@@ -8,8 +8,8 @@ from evertide.persist.contents import Contents
 from evertide.persist.faults import ShardMissing
 from evertide.persist.leases import Leases
 from evertide.persist.machine import Applied, Machine, Refused
-from evertide.persist.maintenance import GARBAGE_GRACE_S, Maintenance
-from evertide.persist.notify import LocalNotifier, Notifier
+from evertide.persist.push.notify import LocalNotifier, Notifier
+from evertide.persist.push.watch import Watch
 from evertide.persist.read import ShardReader
 from evertide.persist.state import (
     DEFAULT_SINCE_LAG,
@@ -20,7 +20,7 @@ from evertide.persist.state import (
     initial_state,
 )
 from evertide.persist.store.protocol import AppliedWrite, Blob, Consensus
-from evertide.persist.watch import Watch
+from evertide.persist.upkeep.maintenance import GARBAGE_GRACE_S, Maintenance
 from evertide.vocab.clock import Clock, SystemClock
 from evertide.vocab.ids import GlobalId, ShardId
 from evertide.vocab.relation_desc import RelationDesc

@@ -12,9 +12,8 @@ from typing import Final
 
 import pyarrow as pa
 
-from evertide.persist.faults import BlobMissing, Corrupt
-from evertide.persist.inline import decode_inline, encode_inline
-from evertide.persist.parts import (
+from evertide.persist.coding.inline import decode_inline, encode_inline
+from evertide.persist.coding.parts import (
     Times,
     checksum,
     columns_to_table,
@@ -22,10 +21,11 @@ from evertide.persist.parts import (
     encode_part,
     table_to_columns,
 )
+from evertide.persist.coding.updates import UpdateColumns, concat_columns, to_columns
+from evertide.persist.faults import BlobMissing, Corrupt
 from evertide.persist.state import BlobPart, InlinePart, Part
 from evertide.persist.store.protocol import Blob
 from evertide.persist.threads import give_way
-from evertide.persist.updates import UpdateColumns, concat_columns, to_columns
 from evertide.vocab.ids import ShardId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.update import Update

@@ -12,15 +12,15 @@ from itertools import chain
 from typing import Final, TypeAlias
 
 from evertide.persist.cache import SizedCache
+from evertide.persist.coding.parts import Times
+from evertide.persist.coding.updates import UpdateColumns, concat_columns, to_columns
 from evertide.persist.contents import Accumulation, Contents
 from evertide.persist.faults import BelowSince, BlobMissing, ShardMissing
 from evertide.persist.machine import Machine
-from evertide.persist.parts import Times
 from evertide.persist.prepare import load_part
 from evertide.persist.state import Batch, ShardState, refers_to
 from evertide.persist.store.protocol import Blob
 from evertide.persist.threads import give_way
-from evertide.persist.updates import UpdateColumns, concat_columns, to_columns
 from evertide.vocab.ids import ShardId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import MIN_TS, Timestamp, step_back, step_forward

@@ -14,16 +14,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evertide.persist.encoding import update_schema
+from evertide.persist.coding.encoding import update_schema
+from evertide.persist.coding.parts import Times, columns_to_table, decode_part
+from evertide.persist.coding.updates import concat_columns
 from evertide.persist.faults import BlobMissing
 from evertide.persist.handle import PersistClient
-from evertide.persist.merge import merge_tables, to_keys
-from evertide.persist.parts import Times, columns_to_table, decode_part
 from evertide.persist.prepare import load_bytes, load_inline
 from evertide.persist.state import Batch, BlobPart, InlinePart, ShardState, refers_to
 from evertide.persist.threads import give_way
 from evertide.persist.txn import Txns
-from evertide.persist.updates import concat_columns
+from evertide.persist.upkeep.merge import merge_tables, to_keys
 from evertide.vocab.ids import ShardId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import MIN_TS, Timestamp, step_forward

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from evertide.persist.coding.file_checksum import file_checksum
+from evertide.persist.coding.updates import UpdateColumns
 from evertide.persist.faults import BlobMissing, Corrupt, StoreFailing
-from evertide.persist.file_checksum import file_checksum
 from evertide.persist.handle import PersistClient
 from evertide.persist.prepare import load_part
 from evertide.persist.state import BlobPart, InlinePart, Part, ShardState
-from evertide.persist.updates import UpdateColumns
 from evertide.vocab.ids import ShardId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import MIN_TS, Timestamp, step_forward

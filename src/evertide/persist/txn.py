@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from typing import TypeAlias
 
+from evertide.persist.coding.updates import zip_updates
 from evertide.persist.contents import Contents
 from evertide.persist.handle import Append, Appended, PersistClient, Refused
 from evertide.persist.state import (
@@ -32,7 +33,6 @@ from evertide.persist.state import (
     restore,
 )
 from evertide.persist.store.protocol import AppliedWrite, ClaimedWrite, ClaimLost
-from evertide.persist.updates import zip_updates
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import ShardId
 from evertide.vocab.relation_desc import RelationDesc

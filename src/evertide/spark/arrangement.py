@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from evertide.expr.relation import Types
 from evertide.expr.row_key import column_encoder, identity_function
-from evertide.persist.keys import row_key_encoder
+from evertide.persist.coding.keys import row_key_encoder
 from evertide.spark.layer import add_up
 from evertide.spark.levels import ENTRY_BYTES, Levels, Manifest
 from evertide.spark.runs import Entry, key_hashes

@@ -19,7 +19,7 @@ from evertide.dataflow.channel import FrameTooLarge
 from evertide.dataflow.delta_plan import DeltaPlan, InputNode
 from evertide.dataflow.protocol import MAX_MESSAGE_BYTES
 from evertide.expr.relation import Types
-from evertide.persist.inline import decode_inline, encode_inline
+from evertide.persist.coding.inline import decode_inline, encode_inline
 from evertide.spark.tables import desc_of
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId

@@ -21,7 +21,7 @@ from evertide.dataflow.delta_plan import (
     TopKNode,
 )
 from evertide.expr.relation import AggregateCall, Relation, Types
-from evertide.persist.encoding import decode_column
+from evertide.persist.coding.encoding import decode_column
 from evertide.persist.spark_input import PartFiles
 from evertide.spark.accumulate import State, additive
 from evertide.spark.engine import Peeked

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from evertide.expr.relation import Types
-from evertide.persist.encoding import spark_type_name
+from evertide.persist.coding.encoding import spark_type_name
 from evertide.spark.render.relation import ImportView
 from evertide.spark.render.text import TextBuilder
 from evertide.spark.session import tiny_job_session

@@ -26,8 +26,8 @@ from evertide.dataflow.protocol import (
 from evertide.expr.codec import decode_relation
 from evertide.expr.functions.table import by_signature
 from evertide.expr.relation import Relation
+from evertide.persist.coding.inline import decode_inline, encode_inline
 from evertide.persist.faults import BelowSince, PersistFault
-from evertide.persist.inline import decode_inline, encode_inline
 from evertide.persist.told import told
 from evertide.spark.arrangement import BelowSince as IndexBelowSince
 from evertide.spark.engine import EngineLost, Peeked

@@ -26,7 +26,7 @@ from evertide.dataflow.channel import Channel, FrameTooLarge
 from evertide.dataflow.delta_plan import DeltaPlan
 from evertide.dataflow.plan_codec import encode_plan
 from evertide.expr.relation import Types
-from evertide.persist.inline import decode_inline, encode_inline
+from evertide.persist.coding.inline import decode_inline, encode_inline
 from evertide.spark.arrangement import BelowSince
 from evertide.spark.channel import (
     BelowSinceReply,

@@ -17,7 +17,7 @@ from pyspark import TaskContext
 from evertide.dataflow.delta_plan import DeltaPlan
 from evertide.dataflow.plan_codec import decode_plan
 from evertide.expr.relation import Types
-from evertide.persist.inline import decode_inline, encode_inline
+from evertide.persist.coding.inline import decode_inline, encode_inline
 from evertide.spark.arrangement import BelowSince
 from evertide.spark.channel import (
     BelowSinceReply,

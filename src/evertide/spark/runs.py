@@ -5,7 +5,7 @@ in their physical encoding, t and d. Looking a key up is a binary search in h by
 found must be compared with the key itself, since different keys may have one hash.
 
 The hash is Spark's xxhash64 with its seed, 42, of one binary column: the key's encoding
-(persist/keys.py). So Spark can sort and write runs that this code searches.
+(persist/coding/keys.py). So Spark can sort and write runs that this code searches.
 """
 
 import os
@@ -21,7 +21,7 @@ import pyarrow as pa
 import xxhash
 
 from evertide.expr.relation import Types
-from evertide.persist.encoding import arrow_type, decode_column, encode_column
+from evertide.persist.coding.encoding import arrow_type, decode_column, encode_column
 from evertide.persist.threads import give_way
 from evertide.vocab.datum import Datum, Row
 from evertide.vocab.sql_type import Kind, SqlType

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evertide.expr.relation import Types
-from evertide.persist.parts import columns_to_table, skipping_aids, table_to_columns
-from evertide.persist.updates import consolidate_columns, to_columns
+from evertide.persist.coding.parts import columns_to_table, skipping_aids, table_to_columns
+from evertide.persist.coding.updates import consolidate_columns, to_columns
 from evertide.vocab.relation_desc import RelationDesc, relation_desc
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update

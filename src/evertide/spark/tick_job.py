@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from evertide.dataflow.delta_plan import DeltaPlan, InputNode
 from evertide.expr.relation import Types
 from evertide.expr.row_key import group_key
-from evertide.persist.encoding import spark_type_name
+from evertide.persist.coding.encoding import spark_type_name
 from evertide.spark.engine import Peeked
 from evertide.spark.jobs import Job, SparkJobs
 from evertide.spark.render.delta import Tick, kept_positions, render_tick

@@ -26,7 +26,12 @@ from evertide.expr.functions.table import by_signature
 from evertide.expr.relation import Types
 from evertide.expr.row_key import representation
 from evertide.expr.scalar import Scalar
-from evertide.persist.encoding import decode_column, encode_column, key_encoder, spark_type_name
+from evertide.persist.coding.encoding import (
+    decode_column,
+    encode_column,
+    key_encoder,
+    spark_type_name,
+)
 from evertide.vocab.datum import Datum, Row
 from evertide.vocab.errors import SqlError, encode_error
 from evertide.vocab.sql_type import SqlType

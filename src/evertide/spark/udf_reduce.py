@@ -25,8 +25,8 @@ from evertide.expr.functions.table import by_signature
 from evertide.expr.interpret import consolidated
 from evertide.expr.relation import AggregateCall, Types
 from evertide.expr.row_key import least
-from evertide.persist.encoding import decode_column, encode_column, spark_type_name
-from evertide.persist.numeric import decode_numeric
+from evertide.persist.coding.encoding import decode_column, encode_column, spark_type_name
+from evertide.persist.coding.numeric import decode_numeric
 from evertide.spark.accumulate import State, additive, is_additive
 from evertide.spark.udf import digest
 from evertide.vocab.datum import Datum, Row

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from evertide.expr.functions.build import total
 from evertide.expr.functions.row import ScalarFunction
 from evertide.expr.functions.type_groups import ARRAYS, BPCHAR, LISTS, REGISTERED, SCALARS, VARCHAR
-from evertide.persist.keys import key_encoder
+from evertide.persist.coding.keys import key_encoder
 from evertide.vocab.datum import Datum, Interval
 from evertide.vocab.sql_type import BOOL, FLOAT4, FLOAT8, INTERVAL, JSONB, NUMERIC, SqlType
 

@@ -15,7 +15,7 @@ class ScalarFunction:
     `body` gets datums and returns one or raises SqlError. A strict function is not called when an
     argument is NULL: the result is NULL. An infallible one never raises.
 
-    `spark` is Spark SQL text over the physical encodings (persist/encoding.py) with {0}, {1}, ...
+    `spark` is Spark SQL text over the physical encodings (persist/coding/encoding.py) with {0}, {1}
     for the arguments. It must give the body's value for every argument for which the body gives
     one, and NULL, not a failure, where the body raises; `spark_error` is then a condition over the
     same arguments that is true exactly there, and `error` the error raised (one per function).

@@ -21,8 +21,8 @@ from weakref import WeakValueDictionary
 import structlog
 import xxhash
 
+from evertide.persist.coding.file_checksum import file_checksum
 from evertide.persist.faults import StoreFailing
-from evertide.persist.file_checksum import file_checksum
 from evertide.persist.store.protocol import Blob
 
 _LOCK: Final = "lock"

@@ -13,7 +13,7 @@ from evertide.expr.row_key import (
     is_naturally_ordered,
     representation,
 )
-from evertide.persist.keys import KeyEncoder, key_encoder
+from evertide.persist.coding.keys import KeyEncoder, key_encoder
 from evertide.spark.accumulate import Additive, State
 from evertide.spark.operators.group_cache import LEAST_ROWS
 from evertide.spark.operators.ordered import OrderedCounts, TotalKey

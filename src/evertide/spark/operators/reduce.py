@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from evertide.dataflow.delta_plan import ReduceNode
 from evertide.expr.row_key import identity_function
-from evertide.persist.keys import row_key_encoder
+from evertide.persist.coding.keys import row_key_encoder
 from evertide.spark.accumulate import State
 from evertide.spark.arrangement import Arrangement
 from evertide.spark.operators.delta import Delta, ErrorEntry, Room, Tick

@@ -61,7 +61,7 @@ def regained(sql_type: SqlType, column: str) -> str:
 
 
 def encoded(builder: TextBuilder, types: Sequence[SqlType], columns: Sequence[str]) -> str:
-    """The row key of these columns (persist/keys.py), byte for byte."""
+    """The row key of these columns (persist/coding/keys.py), byte for byte."""
     parts = [_encoded_key(builder, t, c) for t, c in zip(types, columns, strict=True)]
     return f"concat({', '.join(parts)})" if parts else "X''"
 

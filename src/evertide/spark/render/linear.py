@@ -6,7 +6,7 @@ from dataclasses import replace
 from evertide.dataflow.delta_plan import LinearNode
 from evertide.expr.scalar import Scalar
 from evertide.expr.scalar_walk import columns_of, is_fallible
-from evertide.persist.encoding import spark_type_name
+from evertide.persist.coding.encoding import spark_type_name
 from evertide.spark.render.scalar import (
     first_error,
     has_lowering,

@@ -22,7 +22,7 @@ from evertide.dataflow.delta_plan import (
     UnionNode,
 )
 from evertide.expr.relation import Types
-from evertide.persist.encoding import encode_column
+from evertide.persist.coding.encoding import encode_column
 from evertide.spark.render.join import render_join
 from evertide.spark.render.linear import render_linear
 from evertide.spark.render.reduce import render_reduce

@@ -8,7 +8,7 @@ from evertide.catalog.objects import Item, ItemKind
 from evertide.expr.relation import Get, Relation
 from evertide.expr.relation_walk import in_order_of_use, rewrite_scalars
 from evertide.expr.scalar import Scalar, SessionCall
-from evertide.persist.encoding import is_storable
+from evertide.persist.coding.encoding import is_storable
 from evertide.sql.normalize import normal_materialized_view, normal_table, normal_view
 from evertide.sql.plan.assignment import check_default
 from evertide.sql.plan.context import QueryContext

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
-from evertide.persist.notify import Notifier
+from evertide.persist.push.notify import Notifier
 from evertide.vocab.ids import ShardId
 
 T = TypeVar("T")

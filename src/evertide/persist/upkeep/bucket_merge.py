@@ -19,7 +19,10 @@ from typing import Final, TypeAlias
 import msgspec
 import pyarrow as pa
 
-from evertide.persist.merge import (
+from evertide.persist.prepare import load_bytes
+from evertide.persist.state import BlobPart, InlinePart, Part
+from evertide.persist.store.protocol import Blob
+from evertide.persist.upkeep.merge import (
     EncodedPart,
     MergedPart,
     add_up,
@@ -29,9 +32,6 @@ from evertide.persist.merge import (
     part_keys,
     split_rows,
 )
-from evertide.persist.prepare import load_bytes
-from evertide.persist.state import BlobPart, InlinePart, Part
-from evertide.persist.store.protocol import Blob
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import Timestamp
 

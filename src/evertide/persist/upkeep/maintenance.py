@@ -7,13 +7,13 @@ from typing import Final
 
 import structlog
 
-from evertide.persist.compaction import Compaction
 from evertide.persist.faults import PersistFault
 from evertide.persist.machine import Machine
-from evertide.persist.merge_choice import SIZES, DueMerge, MergeSizes, due_merge, is_overfull
 from evertide.persist.prepare import discard
 from evertide.persist.state import BlobPart, Part, ShardState
 from evertide.persist.store.protocol import Blob
+from evertide.persist.upkeep.compaction import Compaction
+from evertide.persist.upkeep.merge_choice import SIZES, DueMerge, MergeSizes, due_merge, is_overfull
 from evertide.vocab.clock import Clock
 from evertide.vocab.ids import ShardId
 from evertide.vocab.relation_desc import RelationDesc

@@ -13,14 +13,9 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from evertide.persist.bucket_merge import BucketMerge
-from evertide.persist.claims import CLAIM_MS, claim, claim_name, end_claim, renew_claim
+from evertide.persist.coding.schemas import merged_relation
 from evertide.persist.machine import Applied, Machine
-from evertide.persist.merge import EncodedPart
-from evertide.persist.merge_choice import SIZES, DueMerge, MergeSizes, due_merge, planned
-from evertide.persist.part_age import check_young
 from evertide.persist.prepare import discard, store_part
-from evertide.persist.schemas import merged_relation
 from evertide.persist.state import (
     Batch,
     BatchesGone,
@@ -37,6 +32,11 @@ from evertide.persist.state import (
     existing,
 )
 from evertide.persist.store.protocol import Blob
+from evertide.persist.upkeep.bucket_merge import BucketMerge
+from evertide.persist.upkeep.claims import CLAIM_MS, claim, claim_name, end_claim, renew_claim
+from evertide.persist.upkeep.merge import EncodedPart
+from evertide.persist.upkeep.merge_choice import SIZES, DueMerge, MergeSizes, due_merge, planned
+from evertide.persist.upkeep.part_age import check_young
 from evertide.vocab.ids import ShardId
 from evertide.vocab.relation_desc import RelationDesc
 

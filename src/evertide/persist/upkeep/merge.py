@@ -14,18 +14,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evertide.persist.encoding import update_schema
-from evertide.persist.inline import decode_inline, encode_inline
-from evertide.persist.parts import (
+from evertide.persist.coding.encoding import update_schema
+from evertide.persist.coding.inline import decode_inline, encode_inline
+from evertide.persist.coding.parts import (
     columns_to_table,
     decode_part,
     encode_part,
     table_to_columns,
 )
-from evertide.persist.row_hash import row_hashes
+from evertide.persist.coding.updates import UpdateColumns, concat_columns, consolidate_columns
 from evertide.persist.state import BlobPart, InlinePart, Part
 from evertide.persist.threads import give_way
-from evertide.persist.updates import UpdateColumns, concat_columns, consolidate_columns
+from evertide.persist.upkeep.row_hash import row_hashes
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import Timestamp
 

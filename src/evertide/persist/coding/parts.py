@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import xxhash
 
-from evertide.persist.encoding import decode_column, encode_column, update_schema
+from evertide.persist.coding.encoding import decode_column, encode_column, update_schema
+from evertide.persist.coding.updates import UpdateColumns
 from evertide.persist.faults import Corrupt
 from evertide.persist.state import BlobPart
-from evertide.persist.updates import UpdateColumns
 from evertide.vocab.datum import Datum, Row
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.sql_type import INT8, TEXT

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby, islice, takewhile
 from typing import Final
 
-from evertide.persist.bucket_merge import BucketPlan, plan_buckets, weight
-from evertide.persist.claims import claimed_below
-from evertide.persist.merge import MERGED_INLINE_BYTES
 from evertide.persist.state import Batch, ShardState, allowed_since
+from evertide.persist.upkeep.bucket_merge import BucketPlan, plan_buckets, weight
+from evertide.persist.upkeep.claims import claimed_below
+from evertide.persist.upkeep.merge import MERGED_INLINE_BYTES
 from evertide.vocab.timestamp import Timestamp
 
 

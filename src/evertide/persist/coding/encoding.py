@@ -18,8 +18,8 @@ from typing import Final, TypeAlias, cast
 
 import pyarrow as pa
 
-from evertide.persist.keys import encode_key, encode_row_key, key_encoder, row_key_encoder
-from evertide.persist.numeric import decode_numeric, encode_numeric
+from evertide.persist.coding.keys import encode_key, encode_row_key, key_encoder, row_key_encoder
+from evertide.persist.coding.numeric import decode_numeric, encode_numeric
 from evertide.vocab.datum import Datum, Interval
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.sql_type import Kind, SqlType

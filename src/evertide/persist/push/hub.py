@@ -17,7 +17,7 @@ from typing import Final, cast
 
 import msgspec
 
-from evertide.persist.notify import MOST_NAMED, LocalNotifier, OnChange, Pending
+from evertide.persist.push.notify import MOST_NAMED, LocalNotifier, OnChange, Pending
 from evertide.vocab.ids import ShardId
 
 _LENGTH_BYTES: Final = 4

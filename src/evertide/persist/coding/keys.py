@@ -21,7 +21,7 @@ from functools import lru_cache
 from struct import Struct
 from typing import Final, TypeAlias, TypeVar, cast
 
-from evertide.persist.numeric import encode_numeric
+from evertide.persist.coding.numeric import encode_numeric
 from evertide.vocab.datum import Datum, Interval, Row
 from evertide.vocab.sql_type import Kind, SqlType
 

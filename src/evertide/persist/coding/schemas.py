@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from functools import lru_cache
 
-from evertide.persist.encoding import type_name, type_named
+from evertide.persist.coding.encoding import type_name, type_named
 from evertide.persist.faults import Corrupt
 from evertide.persist.state import ColumnTypes, Part, Schema, ShardState
 from evertide.vocab.relation_desc import ColumnDesc, RelationDesc

@@ -21,7 +21,7 @@ from psycopg.pq import PGnotify
 from psycopg.sql import SQL, Identifier, Literal
 
 from evertide.persist.faults import StoreUnreachable
-from evertide.persist.notify import LocalNotifier, OnChange, Pending
+from evertide.persist.push.notify import LocalNotifier, OnChange, Pending
 from evertide.persist.store.attempts import NotReached, OutcomeUnknown
 from evertide.persist.store.postgres_link import Link
 from evertide.persist.store.postgres_session import Session, open_session

@@ -16,8 +16,8 @@ from typing import Final, Protocol, TypeAlias, cast
 
 import msgspec
 
+from evertide.persist.coding.updates import PlainUpdate, UpdateColumns
 from evertide.persist.faults import Corrupt
-from evertide.persist.updates import PlainUpdate, UpdateColumns
 from evertide.vocab.datum import Interval, Row
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.sql_type import Kind, SqlType
