@@ -14,10 +14,11 @@ help: ## this list
 
 setup: $(STAMP) ## install, with pinned versions
 
-# The build backend is installed with the same pins, so isolation (which ignores them) is off.
+# Build backends are installed with the same pins, so isolation (which ignores them) is off:
+# hatchling builds this project, setuptools pyspark, which is published as source only.
 $(STAMP): pyproject.toml constraints.txt $(NODE)/package.json
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) hatchling editables
+	$(PIP) hatchling editables setuptools
 	$(PIP) --no-build-isolation --editable '.[dev]'
 	$(BIN)/npm install --prefix $(NODE) --no-package-lock --no-audit --no-fund --ignore-scripts \
 	    --omit=optional --loglevel=error
