@@ -28,12 +28,13 @@ from evertide.persist.state import (
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
 from evertide.persist.store.protocol import (
     AppliedWrite,
+    ChangeOutcome,
     ClaimedWrite,
-    ClaimLost,
     CompareAndSet,
     Consensus,
     Head,
     SetOutcome,
+    StashAppend,
     Store,
     Unchanged,
 )
@@ -153,9 +154,13 @@ class CountingConsensus:
         *,
         applied: Sequence[AppliedWrite] = (),
         claimed: ClaimedWrite | None = None,
-    ) -> SetOutcome | ClaimLost:
+        stash: StashAppend | None = None,
+        raises_epoch: bool = False,
+    ) -> ChangeOutcome:
         self._count(sets)
-        return await self._inner.compare_and_set_all(sets, applied=applied, claimed=claimed)
+        return await self._inner.compare_and_set_all(
+            sets, applied=applied, claimed=claimed, stash=stash, raises_epoch=raises_epoch
+        )
 
     async def compare_and_set_each(self, sets: Sequence[CompareAndSet]) -> SetOutcome:
         self._count(sets)

@@ -16,10 +16,12 @@ from evertide.persist.store.protocol import (
     CompareAndSet,
     Head,
     SetMismatch,
+    StashMismatch,
 )
 from evertide.vocab.ids import Epoch, ShardId
 from evertide.vocab.timestamp import Timeline, Timestamp
 from tests.conformance.conftest import OpenedPort
+from tests.conformance.stash_rows import ITEM, NOTHING, append, row
 from tests.support.memory_port import CutPort
 
 A, B = ShardId("a"), ShardId("b")
@@ -72,6 +74,33 @@ async def test_after_settling_it_arrives_too_late(opened_port: OpenedPort) -> No
         assert (await port.read_timeline(epoch, timeline)).write_ts == 0
 
 
+async def test_a_stash_and_a_raised_epoch_are_known_afterwards(opened_port: OpenedPort) -> None:
+    """Also once the next generation has been opened by another."""
+    epoch, port = await opened_port.store.raise_epoch(), opened_port.port
+    await opened_port.store.stash().ensure([ITEM])
+    attempt = Attempt("w", 1)
+    change = replace(make_a(epoch), stash=append(0, [row(0, "k")]), raises_epoch=True)
+    assert await port.change(attempt, change) == AllSet()
+    assert await port.settle(attempt) == AllSet()
+    await opened_port.store.raise_epoch()
+    assert await port.settle(attempt) == AllSet()
+    assert (await opened_port.store.stash().read()).rows == [row(0, "k")]
+
+
+async def test_after_settling_neither_stash_nor_epoch_changes(opened_port: OpenedPort) -> None:
+    epoch, port = await opened_port.store.raise_epoch(), opened_port.port
+    await opened_port.store.stash().ensure([ITEM])
+    attempt = Attempt("w", 1)
+    assert await port.settle(attempt) is None
+    for raises_epoch in (False, True):
+        stash = append(0, [row(0, "k")])
+        late = replace(make_a(epoch), stash=stash, raises_epoch=raises_epoch)
+        await refused(opened_port, attempt, late)
+    assert await opened_port.store.stash().read() == NOTHING
+    assert await opened_port.store.current_epoch() == epoch
+    assert await port.shard_ids() == []
+
+
 async def test_a_barred_writer_goes_on_with_its_next_number(opened_port: OpenedPort) -> None:
     epoch, port = await opened_port.store.raise_epoch(), opened_port.port
     assert await port.settle(Attempt("w", 1)) is None
@@ -95,7 +124,7 @@ async def test_writers_do_not_bar_each_other(opened_port: OpenedPort) -> None:
 
 
 async def test_what_changed_nothing_may_be_tried_again(opened_port: OpenedPort) -> None:
-    """A mismatch and a lost claim leave no trace: the same writer goes on."""
+    """A mismatch, of shards or stash, and a lost claim leave no trace: the same writer goes on."""
     epoch, port = await opened_port.store.raise_epoch(), opened_port.port
     await port.allocate(epoch, DATA, Timestamp(5), 1)
     mismatch = Change(epoch, [CompareAndSet(A, 3, b"x")])
@@ -104,9 +133,11 @@ async def test_what_changed_nothing_may_be_tried_again(opened_port: OpenedPort) 
     assert await port.change(Attempt("w", 2), each) == SetMismatch((A,))
     lost = replace(make_a(epoch), claimed=ClaimedWrite(DATA, Timestamp(5)))
     assert await port.change(Attempt("w", 3), lost) == ClaimLost(Timestamp(5))
-    for number in (3, 4):
+    behind = replace(make_a(epoch), stash=append(7, []), raises_epoch=True)
+    assert await port.change(Attempt("w", 4), behind) == StashMismatch(Timestamp(0))
+    for number in (4, 5):
         assert await port.settle(Attempt("w", number)) is None
-    assert await port.change(Attempt("w", 5), make_a(epoch)) == AllSet()
+    assert await port.change(Attempt("w", 6), make_a(epoch)) == AllSet()
 
 
 async def test_an_old_epoch_is_fenced_whatever_its_number(opened_port: OpenedPort) -> None:

@@ -15,6 +15,7 @@ from evertide.persist.store.sqlite import SqliteStore
 from evertide.vocab.clock import ManualClock
 from evertide.vocab.ids import Epoch, ShardId
 from evertide.vocab.timestamp import Timeline
+from tests.conformance.stash_rows import ITEM, append, row
 
 A = ShardId("a")
 DATA = Timeline.EPOCH_MS
@@ -43,6 +44,9 @@ async def test_everything_is_there_again(open_store: Opener) -> None:
     epoch = await before.raise_epoch()
     await before.consensus(epoch).compare_and_set_all([CompareAndSet(A, None, b"kept")])
     await before.note("name", "kept")
+    await before.stash().ensure([ITEM])
+    kept = append(0, [row(0, "k", "kept")])
+    assert await before.consensus(epoch).compare_and_set_all([], stash=kept) == AllSet()
     clock = ManualClock(start_ms=5_000)
     oracle = DurableOracle(before.oracle_rows(epoch), clock)
     await oracle.apply_write(DATA, await oracle.write_ts(DATA))
@@ -53,6 +57,7 @@ async def test_everything_is_there_again(open_store: Opener) -> None:
     assert await after.current_epoch() == epoch
     assert await after.consensus(epoch).head(A) == Head(1, b"kept")
     assert await after.note("name", "x") == "kept"
+    assert (await after.stash().read()).rows == [row(0, "k", "kept")]
     clock.advance(-4_000)
     oracle = DurableOracle(after.oracle_rows(epoch), clock)
     assert await oracle.read_ts(DATA) == 5_000

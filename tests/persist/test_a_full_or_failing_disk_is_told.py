@@ -7,9 +7,14 @@ that is cut while it is read.
 import asyncio
 import errno
 import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +22,7 @@ import pytest
 
 from evertide.persist.faults import BlobMissing, PersistFault, StoreFailing, StoreFull
 from evertide.persist.store.file import FileBlob
-from evertide.persist.store.protocol import AllSet, CompareAndSet, Head, Unchanged
+from evertide.persist.store.protocol import AllSet, CompareAndSet, Consensus, Head, Unchanged
 from evertide.persist.store.sqlite import SqliteStore
 from evertide.vocab.ids import ShardId
 from tests.support.fault_injection import full, mounting, small_disk
@@ -183,3 +188,80 @@ async def test_what_cannot_be_read_is_a_failing_store(tmp_path: Path) -> None:
         log.write_bytes(whole)
         assert thread.submit(heads).result() == {SHARD: Head(1, value), OTHER: Head(1, value)}
     await store.close()
+
+
+LONG_LOG = """
+import asyncio, os, sys
+from pathlib import Path
+from evertide.persist.store.protocol import CompareAndSet
+from evertide.persist.store.sqlite import SqliteStore
+
+async def main():
+    store = SqliteStore(Path(sys.argv[1]))
+    consensus = store.consensus(await store.raise_epoch())
+    for seqno in (None, 1, 2, 3, 4, 5):
+        sets = [CompareAndSet(name, seqno, b"1" * 6_000_000) for name in "ab"]
+        await consensus.compare_and_set_all(sets)
+    await consensus.compare_and_set_all([CompareAndSet("c", None, b"")])
+    os.kill(os.getpid(), 9)
+
+asyncio.run(main())
+"""
+
+
+@mounting
+def test_a_commit_that_only_the_index_of_the_log_has_no_room_for(
+    tmp_path: Path, disks: ExitStack
+) -> None:
+    """It lies in the log whole, so it is not "full, and nothing was done": a crash brings it back.
+
+    The log is long already, as a process that was killed left it; its index begins anew, and finds
+    no room for its second page on a disk that is full.
+    """
+    disk = disks.enter_context(small_disk(tmp_path / "disk", 96))
+    path = disk / "consensus.db"
+    killed = subprocess.run([sys.executable, "-c", LONG_LOG, str(path)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    # While anybody has the file open, nobody makes the log shorter.
+    opened = disks.enter_context(closing(sqlite3.connect(path)))
+    opened.execute("SELECT epoch FROM epoch").fetchall()
+
+    async def run() -> None:
+        store = SqliteStore(path, lock_timeout_s=3_600)
+        epoch = await store.raise_epoch()
+        consensus = store.consensus(epoch)
+        with full(disk):
+            done = await set_until_refused(consensus)
+            assert await consensus.head(SHARD) == done, "it is not visible"
+            crashed = tmp_path / "crashed"
+            crashed.mkdir()
+            for name in ("consensus.db", "consensus.db-wal"):
+                shutil.copy(disk / name, crashed)
+            after = SqliteStore(crashed / "consensus.db")
+            found = await after.consensus(epoch).head(SHARD)
+            assert isinstance(found, Head)
+            assert found.seqno == done.seqno + 1, "and yet it is there after a crash"
+            await after.close()
+        assert (
+            await consensus.compare_and_set_all([CompareAndSet(SHARD, done.seqno, b"later")])
+            == AllSet()
+        )
+        await store.close()
+
+    asyncio.run(run())
+
+
+async def set_until_refused(consensus: Consensus) -> Head:
+    """Set a value of some hundred pages until that fails, as it must; the last that was set."""
+    done = await consensus.head(SHARD)
+    assert isinstance(done, Head)
+    for number in range(60):
+        value = bytes([number]) * 1_500_000
+        change = consensus.compare_and_set_all([CompareAndSet(SHARD, done.seqno, value)])
+        (outcome,) = await asyncio.gather(change, return_exceptions=True)
+        if outcome != AllSet():
+            assert isinstance(outcome, StoreFailing), repr(outcome)
+            assert "SQLITE_IOERR_SHMSIZE" in str(outcome)
+            return done
+        done = Head(done.seqno + 1, value)
+    raise AssertionError("every commit found room")

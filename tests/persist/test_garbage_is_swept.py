@@ -5,6 +5,10 @@ referred to, twice, and lets nobody refer to what it is about to take away.
 """
 
 import asyncio
+import os
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -26,10 +30,11 @@ from evertide.persist.store.file import FileBlob
 from evertide.persist.store.memory import MemoryBlob, MemoryConsensus, MemoryStore
 from evertide.persist.store.protocol import (
     AppliedWrite,
+    ChangeOutcome,
     ClaimedWrite,
-    ClaimLost,
     CompareAndSet,
     SetOutcome,
+    StashAppend,
 )
 from evertide.persist.upkeep.compaction import compact_shard
 from evertide.persist.upkeep.maintenance import Maintenance
@@ -222,13 +227,17 @@ async def test_a_part_that_is_referred_to_at_the_last_moment_stays() -> None:
             *,
             applied: Sequence[AppliedWrite] = (),
             claimed: ClaimedWrite | None = None,
-        ) -> SetOutcome | ClaimLost:
+            stash: StashAppend | None = None,
+            raises_epoch: bool = False,
+        ) -> ChangeOutcome:
             part = BlobPart(key, 1, 0, 0)
             refer = existing(
                 lambda s: append(s, lower=ts(1), upper=ts(2), writer=None, parts=(part,))
             )
             await place.client.machine.apply_all([ShardChange(SHARD, refer)])
-            return await inner.compare_and_set_all(sets, applied=applied, claimed=claimed)
+            return await inner.compare_and_set_all(
+                sets, applied=applied, claimed=claimed, stash=stash, raises_epoch=raises_epoch
+            )
 
     late = LateConsensus(place.store._cells, place.epoch)
     place.sweeper = Sweeper(place.new_client(), late, place.clock, TIMES)
@@ -321,3 +330,56 @@ async def test_files_are_listed_for_one_shard_only(tmp_path: Path) -> None:
     keys = await blob.keys("s1/")
     assert [key.partition("/")[0] for key in keys] == ["s1"]
     assert await blob.keys("s3/") == []
+
+
+KILLED = """
+import asyncio, os, stat, sys
+from pathlib import Path
+from evertide.persist.store.file import FileBlob
+
+def die(descriptor):
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.kill(os.getpid(), 9)
+
+os.fsync = die
+asyncio.run(FileBlob(Path(sys.argv[1])).put("s1/key", b"half"))
+"""
+
+
+async def test_what_a_killed_process_was_writing_goes_when_it_is_old(tmp_path: Path) -> None:
+    """Not sooner: it might be a put that is under way. And no value that is whole goes with it."""
+    place = await Place().open()
+    place.blob = FileBlob(tmp_path)  # type: ignore[assignment]
+    place.client, place.sweeper = place.new_client(), place.new_sweeper(TIMES)
+    await place.append(0)
+    await place.blob.put("other.kept", b"kept")
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    (left,) = tmp_path.rglob(".writing-*")
+    whole = [path for path in tmp_path.rglob("*") if path.is_file() and path != left]
+    assert len(whole) == 2
+    place.clock.advance(HOUR_MS - 60_000)
+    assert (await place.sweeper.sweep_once()).unfinished == 0
+    assert left.exists()
+    place.clock.advance(120_000)
+    assert (await place.sweeper.sweep_once()).unfinished == 1
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(whole)
+
+
+async def test_a_put_whose_file_was_taken_for_left_behind_fails_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that was frozen for hours in the middle of it: nobody comes to rely on the key."""
+    blob = FileBlob(tmp_path)
+    real = os.fsync
+
+    def sweep_meanwhile(descriptor: int) -> None:
+        for path in tmp_path.rglob(".writing-*"):
+            os.utime(path, (0, 0))
+        blob._remove_unfinished(now_ms())
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", sweep_meanwhile)
+    with pytest.raises(StoreFailing):
+        await blob.put("s1/key", b"value")
+    assert await blob.keys() == []

@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from evertide.persist.faults import Corrupt
 from evertide.persist.handle import PersistClient
 from evertide.persist.machine import Refused
 from evertide.persist.state import (
@@ -289,7 +291,7 @@ async def test_a_failed_merge_leaves_neither_part_nor_claim() -> None:
 
 
 async def test_batches_of_many_parts_are_merged_part_by_part() -> None:
-    """Where inputs have as many buckets as the result, or more, their rows need no hashing."""
+    """Also where inputs have as many buckets as the result, or more."""
     place = await Place().open()
     await place.append(ROWS, 4)
     assert await place.merge(place.client)
@@ -309,3 +311,33 @@ async def test_batches_of_many_parts_are_merged_part_by_part() -> None:
             keys = part_keys(DESC, part, await place.blob.get(part.key))
             hashes = row_hashes(keys.drop_columns(["t", "d"])) % np.uint64(part.buckets)
             assert set(hashes.tolist()) == {part.bucket}
+
+
+@pytest.mark.parametrize("part_bytes", [SIZES.part_bytes // 4, 2 * SIZES.part_bytes])
+async def test_a_part_whose_rows_belong_elsewhere_is_not_merged(part_bytes: int) -> None:
+    """Rows that are not where their hash says would never meet those they add up with.
+
+    Into more buckets than the part's own, and into fewer.
+    """
+    place = await Place().open()
+    await place.append(ROWS, 4)
+    assert await place.merge(place.client)
+    (batch,) = (await place.client.state(SHARD)).batches
+    first, second, *others = batch.parts
+    assert isinstance(first, BlobPart)
+    assert isinstance(second, BlobPart)
+    swapped = (
+        msgspec.structs.replace(first, bucket=second.bucket),
+        msgspec.structs.replace(second, bucket=first.bucket),
+    )
+    wrong = msgspec.structs.replace(batch, parts=(*swapped, *others))
+    swap = existing(partial(msgspec.structs.replace, batches=(wrong,)))
+    await place.client.machine.apply_all([ShardChange(SHARD, swap)])
+    await place.append(ROWS)
+    before, keys = await place.client.state(SHARD), await place.blob.keys()
+    sizes = MergeSizes(part_bytes=part_bytes, step_bytes=2 * part_bytes)
+    named = f"shard {SHARD}, part ({first.key}|{second.key}): .* do not belong to bucket"
+    with pytest.raises(Corrupt, match=named):
+        await place.merge(place.client, sizes)
+    assert (await place.client.state(SHARD)).batches == before.batches
+    assert await place.blob.keys() == keys

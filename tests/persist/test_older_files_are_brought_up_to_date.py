@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from evertide.persist.faults import Corrupt
-from evertide.persist.store.protocol import Head
+from evertide.persist.store.protocol import AllSet, Head, StashAppend, StashRow
 from evertide.persist.store.sqlite import SqliteStore
 from evertide.vocab.ids import Epoch, ShardId
-from evertide.vocab.timestamp import Timeline
+from evertide.vocab.timestamp import Timeline, Timestamp
 
 # As the first release wrote it: never to be edited.
 FORMAT_1 = """
@@ -25,6 +25,11 @@ FORMAT_1 = """
     INSERT INTO timelines VALUES ('epoch_ms', 40, 50);
     CREATE TABLE writers (writer TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID;
     PRAGMA user_version = 1;
+"""
+FORMAT_2 = """
+    CREATE TABLE notes (name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
+    INSERT INTO notes VALUES ('environment', 'kept');
+    PRAGMA user_version = 2;
 """
 
 
@@ -42,14 +47,35 @@ async def test_a_file_of_the_first_format(tmp_path: Path) -> None:
     assert await store.consensus(Epoch(7)).head(ShardId("s1")) == Head(3, b"\x01\x02")
     assert (await store.oracle_rows(Epoch(7)).read(Timeline.EPOCH_MS)).write_ts == 50
     assert await store.note("environment", "first") == "first"
+    await use_stash(store, Epoch(7))
     await store.close()
     again = SqliteStore(path)
     assert await again.note("environment", "second") == "first"
+    assert await again.stash().upper() == 1
     await again.close()
+
+
+async def test_a_file_of_the_second_format(tmp_path: Path) -> None:
+    path = tmp_path / "consensus.db"
+    write_file(path, FORMAT_1 + FORMAT_2)
+    store = SqliteStore(path)
+    assert await store.note("environment", "x") == "kept"
+    await use_stash(store, Epoch(7))
+    await store.close()
+
+
+async def use_stash(store: SqliteStore, epoch: Epoch) -> None:
+    """It is as good as that of a new file."""
+    assert await store.stash().upper() == 0
+    await store.stash().ensure(["item"])
+    row = StashRow("item", "k", "v", Timestamp(0), 1)
+    append = StashAppend(Timestamp(0), Timestamp(0), [row], Timestamp(0))
+    assert await store.consensus(epoch).compare_and_set_all([], stash=append) == AllSet()
+    assert (await store.stash().read()).rows == [row]
 
 
 async def test_a_file_of_a_later_program(tmp_path: Path) -> None:
     path = tmp_path / "consensus.db"
     write_file(path, FORMAT_1 + "PRAGMA user_version = 99;")
-    with pytest.raises(Corrupt, match="has format 99, this program knows 2"):
+    with pytest.raises(Corrupt, match="has format 99, this program knows 3"):
         SqliteStore(path)

@@ -109,13 +109,13 @@ async def test_a_commit_of_several_statements_and_one_cut(
 
     async def work(connection: psycopg.AsyncConnection) -> int:
         run = next(runs)
-        await connection.execute("CREATE TABLE IF NOT EXISTS stash (run int)")
-        await connection.execute("INSERT INTO stash VALUES (%s)", (run,))
+        await connection.execute("CREATE TABLE IF NOT EXISTS others (run int)")
+        await connection.execute("INSERT INTO others VALUES (%s)", (run,))
         return run
 
-    committed = await store.transact(epoch, work)
+    committed = await store._transact(epoch, work)
     async with await psycopg.AsyncConnection.connect(postgres_url) as looker:
-        cursor = await looker.execute("SELECT run FROM stash")
+        cursor = await looker.execute("SELECT run FROM others")
         assert await cursor.fetchall() == [(committed,)]
     assert next(cuts, None) is None, "the cut was made"
     await store.close()

@@ -307,21 +307,21 @@ async def test_other_tables_change_under_the_epoch(
     store: PostgresStore, other: psycopg.AsyncConnection
 ) -> None:
     epoch = await store.raise_epoch()
-    await other.execute("CREATE TABLE stash (key text PRIMARY KEY)")
+    await other.execute("CREATE TABLE others (key text PRIMARY KEY)")
     await other.commit()
 
     async def put(connection: psycopg.AsyncConnection) -> str:
-        await connection.execute("INSERT INTO stash VALUES ('k')")
+        await connection.execute("INSERT INTO others VALUES ('k')")
         return "put"
 
     async def fail(connection: psycopg.AsyncConnection) -> None:
-        await connection.execute("INSERT INTO stash VALUES ('x')")
+        await connection.execute("INSERT INTO others VALUES ('x')")
         raise KeyError("mine")
 
-    assert await store.transact(epoch, put) == "put"
+    assert await store._transact(epoch, put) == "put"
     with pytest.raises(KeyError):
-        await store.transact(epoch, fail)
+        await store._transact(epoch, fail)
     await store.raise_epoch()
     with pytest.raises(Fenced):
-        await store.transact(epoch, put)
-    assert await (await other.execute("SELECT key FROM stash")).fetchall() == [("k",)]
+        await store._transact(epoch, put)
+    assert await (await other.execute("SELECT key FROM others")).fetchall() == [("k",)]

@@ -24,8 +24,9 @@ class Fate(Enum):
 
 
 def is_change(sent: bytes) -> bool:
-    """Whether this is the one statement that changes shards, told by its name in the protocol."""
-    return sent.startswith(b"B") and b"\0change\0" in sent[:20]
+    """Whether this is a statement that makes a change, told by its name in the protocol."""
+    names = (b"\0change\0", b"\0change_with_stash\0")
+    return sent.startswith(b"B") and any(name in sent[:32] for name in names)
 
 
 def cut_changes(rng: random.Random, share: float = 0.5) -> Callable[[bytes], Fate]:

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from evertide.persist.store.protocol import (
     AppliedWrite,
+    ChangeOutcome,
     ClaimedWrite,
-    ClaimLost,
     CompareAndSet,
     Consensus,
     Head,
     SetOutcome,
+    StashAppend,
     Unchanged,
 )
 from evertide.vocab.ids import ShardId
@@ -53,9 +54,13 @@ class JitteryConsensus:
         *,
         applied: Sequence[AppliedWrite] = (),
         claimed: ClaimedWrite | None = None,
-    ) -> SetOutcome | ClaimLost:
+        stash: StashAppend | None = None,
+        raises_epoch: bool = False,
+    ) -> ChangeOutcome:
         await self._wait()
-        outcome = await self._inner.compare_and_set_all(sets, applied=applied, claimed=claimed)
+        outcome = await self._inner.compare_and_set_all(
+            sets, applied=applied, claimed=claimed, stash=stash, raises_epoch=raises_epoch
+        )
         await self._wait()
         return outcome
 

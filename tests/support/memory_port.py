@@ -17,11 +17,12 @@ from evertide.persist.store.attempts import (
 from evertide.persist.store.memory import MemoryStore
 from evertide.persist.store.protocol import (
     AllSet,
-    ClaimLost,
+    ChangeOutcome,
     Head,
     OracleRow,
     SetMismatch,
     SetOutcome,
+    Stash,
     Unchanged,
 )
 from evertide.vocab.ids import Epoch, ShardId
@@ -36,7 +37,7 @@ class MemoryPort:
         # The last number of each writer, and what became of it; None: it was barred.
         self._kept: dict[str, tuple[int, SetOutcome | None]] = {}
 
-    async def change(self, attempt: Attempt, change: Change) -> SetOutcome | ClaimLost:
+    async def change(self, attempt: Attempt, change: Change) -> ChangeOutcome:
         if attempt.number <= self._kept.get(attempt.writer, (0, None))[0]:
             raise NotReached("this attempt has been barred")
         consensus = self._store.consensus(change.epoch)
@@ -47,7 +48,11 @@ class MemoryPort:
             )
         else:
             found = await consensus.compare_and_set_all(
-                change.sets, applied=change.applied, claimed=change.claimed
+                change.sets,
+                applied=change.applied,
+                claimed=change.claimed,
+                stash=change.stash,
+                raises_epoch=change.raises_epoch,
             )
             if not isinstance(found, AllSet):
                 return found
@@ -106,6 +111,12 @@ class MemoryPortStore:
     def oracle_rows(self, epoch: Epoch) -> AttemptsAtTime:
         return AttemptsAtTime(self.port, epoch)
 
+    def stash(self) -> Stash:
+        return self._inner.stash()
+
+    async def find_note(self, name: str) -> str | None:
+        return await self._inner.find_note(name)
+
     async def note(self, name: str, text: str) -> str:
         return await self._inner.note(name, text)
 
@@ -128,7 +139,7 @@ class CutPort:
         self._rng = rng
         self._late: set[asyncio.Task[None]] = set()
 
-    async def change(self, attempt: Attempt, change: Change) -> SetOutcome | ClaimLost:
+    async def change(self, attempt: Attempt, change: Change) -> ChangeOutcome:
         fate = self._rng.choice(["well"] * 5 + ["not sent", "lost", "answer lost", "late"])
         if fate == "not sent":
             raise NotReached("no connection")

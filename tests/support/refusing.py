@@ -8,12 +8,13 @@ from evertide.persist.faults import PersistFault
 from evertide.persist.store.protocol import (
     AppliedWrite,
     Blob,
+    ChangeOutcome,
     ClaimedWrite,
-    ClaimLost,
     CompareAndSet,
     Consensus,
     Head,
     SetOutcome,
+    StashAppend,
     Unchanged,
 )
 from evertide.vocab.ids import ShardId
@@ -46,9 +47,13 @@ class RefusingConsensus:
         *,
         applied: Sequence[AppliedWrite] = (),
         claimed: ClaimedWrite | None = None,
-    ) -> SetOutcome | ClaimLost:
+        stash: StashAppend | None = None,
+        raises_epoch: bool = False,
+    ) -> ChangeOutcome:
         self._count()
-        return await self._inner.compare_and_set_all(sets, applied=applied, claimed=claimed)
+        return await self._inner.compare_and_set_all(
+            sets, applied=applied, claimed=claimed, stash=stash, raises_epoch=raises_epoch
+        )
 
     async def compare_and_set_each(self, sets: Sequence[CompareAndSet]) -> SetOutcome:
         self._count()
@@ -82,6 +87,9 @@ class RefusingBlob:
 
     async def keys(self, prefix: str = "") -> list[str]:
         return await self._inner.keys(prefix)
+
+    async def remove_unfinished(self, before_ms: int) -> int:
+        return await self._inner.remove_unfinished(before_ms)
 
     def local_path(self, key: str) -> Path | None:
         return self._inner.local_path(key)

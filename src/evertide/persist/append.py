@@ -24,12 +24,19 @@ from evertide.persist.state import (
     append,
     existing,
 )
-from evertide.persist.store.protocol import AppliedWrite, Blob, ClaimedWrite, ClaimLost
+from evertide.persist.store.protocol import (
+    AppliedWrite,
+    Blob,
+    ClaimedWrite,
+    ClaimLost,
+    StashAppend,
+    StashMismatch,
+)
 from evertide.persist.upkeep.maintenance import Maintenance
 from evertide.persist.upkeep.part_age import check_young
 from evertide.vocab.ids import GlobalId, ShardId
 from evertide.vocab.relation_desc import RelationDesc
-from evertide.vocab.timestamp import MIN_TS, Timestamp
+from evertide.vocab.timestamp import MIN_TS, Timestamp, step_forward
 from evertide.vocab.update import Update
 
 
@@ -50,7 +57,7 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """Durable; the shard's upper now, the greatest one for a group."""
+    """Durable; the upper of shard or stash now, the greatest one for a group."""
 
     upper: Timestamp
 
@@ -91,30 +98,47 @@ class Appender:
         *,
         also: Sequence[ShardChange] = (),
         applied: Sequence[AppliedWrite] = (),
-    ) -> Appended | Refused:
-        """Appends, other changes of shards and oracle writes in one store transaction, or nothing.
+        stash: StashAppend | None = None,
+        raises_epoch: bool = False,
+    ) -> Appended | Refused | StashMismatch:
+        """Appends, other changes, oracle writes and the stash in one store transaction, or nothing.
 
         `also` comes first, so that a shard may be created and appended to at once.
         """
-        outcome = await self._append_all(
-            appends, lambda changes: self._machine.apply_all([*also, *changes], applied=applied)
-        )
+
+        async def apply(changes: list[ShardChange]) -> ApplyOutcome:
+            return await self._machine.apply_all(
+                [*also, *changes], applied=applied, stash=stash, raises_epoch=raises_epoch
+            )
+
+        outcome = await self._append_all(appends, stash, apply)
         assert not isinstance(outcome, ClaimLost), "nothing was claimed"
         return outcome
 
     async def append_claiming(
-        self, appends: Sequence[Append], claimed: ClaimedWrite, *, also: Sequence[ShardChange] = ()
-    ) -> Appended | Refused | ClaimLost:
+        self,
+        appends: Sequence[Append],
+        claimed: ClaimedWrite,
+        *,
+        also: Sequence[ShardChange] = (),
+        stash: StashAppend | None = None,
+        raises_epoch: bool = False,
+    ) -> Appended | Refused | ClaimLost | StashMismatch:
         """As append_all, with a write timestamp that the same transaction takes and applies."""
-        return await self._append_all(
-            appends, lambda changes: self._machine.apply_claiming([*also, *changes], claimed)
-        )
+
+        async def apply(changes: list[ShardChange]) -> ApplyOutcome | ClaimLost:
+            return await self._machine.apply_claiming(
+                [*also, *changes], claimed, stash=stash, raises_epoch=raises_epoch
+            )
+
+        return await self._append_all(appends, stash, apply)
 
     async def _append_all(
         self,
         appends: Sequence[Append],
+        stash: StashAppend | None,
         apply: Callable[[list[ShardChange]], Awaitable[ApplyOutcome | ClaimLost]],
-    ) -> Appended | Refused | ClaimLost:
+    ) -> Appended | Refused | ClaimLost | StashMismatch:
         prepared = await self._prepare(appends)
         changes = [_change(one, parts) for one, parts in zip(appends, prepared, strict=True)]
         try:
@@ -127,7 +151,10 @@ class Appender:
             await self._finish(one, parts, states.get(one.shard_id))
         if not isinstance(outcome, Applied):
             return outcome
-        return Appended(max((one.upper for one in appends), default=MIN_TS))
+        uppers = [one.upper for one in appends]
+        if stash is not None:
+            uppers.append(step_forward(stash.write_ts))
+        return Appended(max(uppers, default=MIN_TS))
 
     async def _prepare(self, appends: Sequence[Append]) -> list[tuple[Part, ...]]:
         for one in appends:

@@ -19,7 +19,7 @@ from evertide.persist.state import (
     create,
     initial_state,
 )
-from evertide.persist.store.protocol import AppliedWrite, Blob, Consensus
+from evertide.persist.store.protocol import AppliedWrite, Blob, Consensus, StashMismatch
 from evertide.persist.upkeep.maintenance import GARBAGE_GRACE_S, Maintenance
 from evertide.vocab.clock import Clock, SystemClock
 from evertide.vocab.ids import GlobalId, ShardId
@@ -39,7 +39,8 @@ class PersistClient:
 
     Attributes are the parts it is made of, for what its methods do not cover: `machine` for other
     changes of states, `reader` for reads that need no waiting, `watch` for signals of change,
-    `leases` to keep history readable, `appender` for appends that claim their timestamp.
+    `leases` to keep history readable, `appender` for appends that claim their timestamp or go along
+    with the stash.
     """
 
     def __init__(
@@ -167,4 +168,6 @@ class PersistClient:
 
         `also` comes first, so that a shard may be created and appended to at once.
         """
-        return await self.appender.append_all(appends, also=also, applied=applied)
+        outcome = await self.appender.append_all(appends, also=also, applied=applied)
+        assert not isinstance(outcome, StashMismatch), "nothing went to the stash"
+        return outcome

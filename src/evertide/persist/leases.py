@@ -20,12 +20,13 @@ import structlog
 
 from evertide.persist.faults import (
     BelowSince,
+    Corrupt,
     PersistFault,
     ShardMissing,
     StoreFailing,
     StoreFull,
 )
-from evertide.persist.machine import Machine
+from evertide.persist.machine import Known, Machine
 from evertide.persist.state import (
     Changed,
     HoldBelowSince,
@@ -108,6 +109,8 @@ class Leases:
         # Store writes come one after the other, so that a later wish is not overtaken.
         self._writing = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
+        # Shards whose state was last found damaged, which the log has been told.
+        self._damaged: set[ShardId] = set()
 
     async def hold(self, shard_ids: Iterable[ShardId], hold_ts: Timestamp) -> ReadHold:
         """From now on these shards stay readable at hold_ts; raises BelowSince, ShardMissing."""
@@ -142,7 +145,7 @@ class Leases:
         """Renew, move and give up leases as they are used; one store transaction for all."""
         async with self._writing:
             now_ms = self._clock.now_ms()
-            known = await self._machine.read_all(list(self._leases))
+            known = await self._read_sound()
             changes = []
             # A lease that came meanwhile is written by whoever asked for it.
             for shard_id, found in known.items():
@@ -161,7 +164,33 @@ class Leases:
         held = [shard_id for shard_id, lease in self._leases.items() if lease.expires_ms]
         self._leases.clear()
         with suppress(PersistFault):  # then they run out by themselves
-            await self._machine.apply_each([self._release(shard_id) for shard_id in held])
+            await self._release_all(held)
+
+    async def _release_all(self, shard_ids: Sequence[ShardId]) -> None:
+        changes = [self._release(shard_id) for shard_id in shard_ids]
+        try:
+            await self._machine.apply_each(changes)
+        except Corrupt:
+            for change in changes:
+                with suppress(Corrupt):
+                    await self._machine.apply_each([change])
+
+    async def _read_sound(self) -> dict[ShardId, Known]:
+        """The states of leased shards. A damaged one must not cost the others their leases."""
+        shard_ids = list(self._leases)
+        try:
+            known = await self._machine.read_all(shard_ids)
+        except Corrupt:
+            known = {}
+            for shard_id in shard_ids:
+                try:
+                    known[shard_id] = await self._machine.read(shard_id)
+                except Corrupt as fault:
+                    if shard_id not in self._damaged:
+                        _log.error("a lease cannot be renewed", reason=str(fault))
+                    self._damaged.add(shard_id)
+        self._damaged.difference_update(known)
+        return known
 
     def _covers(self, shard_id: ShardId, hold_ts: Timestamp) -> bool:
         lease = self._leases.get(shard_id)

@@ -14,15 +14,18 @@ from evertide.persist.state import (
     encode_state,
 )
 from evertide.persist.store.protocol import (
+    STASH_SHARD,
     AllSet,
     AppliedWrite,
+    ChangeOutcome,
     ClaimedWrite,
     ClaimLost,
     CompareAndSet,
     Consensus,
     Head,
     SetMismatch,
-    SetOutcome,
+    StashAppend,
+    StashMismatch,
     Unchanged,
 )
 from evertide.persist.turns import Turns
@@ -52,7 +55,17 @@ class Refused:
     refusal: Refusal
 
 
-ApplyOutcome: TypeAlias = Applied | Refused
+@dataclass(frozen=True, slots=True)
+class Riders:
+    """What one store transaction does besides changing shards; see Consensus."""
+
+    applied: Sequence[AppliedWrite] = ()
+    claimed: ClaimedWrite | None = None
+    stash: StashAppend | None = None
+    raises_epoch: bool = False
+
+
+ApplyOutcome: TypeAlias = Applied | Refused | StashMismatch
 T = TypeVar("T")
 
 _NOTHING = Known(None, None)
@@ -85,6 +98,8 @@ class Machine:
     async def read_all(self, shard_ids: Iterable[ShardId]) -> dict[ShardId, Known]:
         """The newest states as of one moment."""
         known = {shard_id: self._known.get(shard_id, _NOTHING) for shard_id in shard_ids}
+        if not known:
+            return {}
         heads = await self._consensus.heads({shard: known[shard].seqno for shard in known})
         return {shard: self._learn(shard, known[shard], heads[shard]) for shard in known}
 
@@ -98,29 +113,38 @@ class Machine:
         return found
 
     async def apply_all(
-        self, changes: Sequence[ShardChange], *, applied: Sequence[AppliedWrite] = ()
+        self,
+        changes: Sequence[ShardChange],
+        *,
+        applied: Sequence[AppliedWrite] = (),
+        stash: StashAppend | None = None,
+        raises_epoch: bool = False,
     ) -> ApplyOutcome:
-        """All changes and the oracle writes in one store transaction, or nothing.
+        """All changes, the oracle writes and the stash in one store transaction, or nothing.
 
         Several changes of one shard are made one after the other.
         """
+        riders = Riders(applied, None, stash, raises_epoch)
         async with self._turns.take({change.shard_id for change in changes}):
-            outcome = await self._apply_all(changes, applied, None)
+            outcome = await self._apply_all(changes, riders)
         assert not isinstance(outcome, ClaimLost), "nothing was claimed"
         return outcome
 
     async def apply_claiming(
-        self, changes: Sequence[ShardChange], claimed: ClaimedWrite
-    ) -> ApplyOutcome | ClaimLost:
-        """As apply_all, with a write timestamp that the same transaction takes and applies."""
-        async with self._turns.take({change.shard_id for change in changes}):
-            return await self._apply_all(changes, (), claimed)
-
-    async def _apply_all(
         self,
         changes: Sequence[ShardChange],
-        applied: Sequence[AppliedWrite],
-        claimed: ClaimedWrite | None,
+        claimed: ClaimedWrite,
+        *,
+        stash: StashAppend | None = None,
+        raises_epoch: bool = False,
+    ) -> ApplyOutcome | ClaimLost:
+        """As apply_all, with a write timestamp that the same transaction takes and applies."""
+        riders = Riders((), claimed, stash, raises_epoch)
+        async with self._turns.take({change.shard_id for change in changes}):
+            return await self._apply_all(changes, riders)
+
+    async def _apply_all(
+        self, changes: Sequence[ShardChange], riders: Riders
     ) -> ApplyOutcome | ClaimLost:
         shard_ids = sorted({change.shard_id for change in changes})
         guess = self._own_states(shard_ids)
@@ -133,11 +157,11 @@ class Machine:
                 guess = None  # perhaps only the guess was wrong
                 continue
             guess = None
-            outcome = await self._set_all(_sets(known, decided), decided, applied, claimed)
+            outcome = await self._set_all(_sets(known, decided), decided, riders)
             match outcome:
                 case AllSet():
                     return Applied(decided)
-                case ClaimLost():
+                case ClaimLost() | StashMismatch():
                     return outcome
                 case SetMismatch():
                     continue  # decided again, against what the other one left
@@ -184,15 +208,18 @@ class Machine:
         self,
         sets: Sequence[CompareAndSet],
         decided: Mapping[ShardId, ShardState],
-        applied: Sequence[AppliedWrite],
-        claimed: ClaimedWrite | None,
-    ) -> SetOutcome | ClaimLost:
-        async def attempt() -> SetOutcome | ClaimLost:
+        riders: Riders,
+    ) -> ChangeOutcome:
+        async def attempt() -> ChangeOutcome:
             outcome = await self._consensus.compare_and_set_all(
-                sets, applied=applied, claimed=claimed
+                sets,
+                applied=riders.applied,
+                claimed=riders.claimed,
+                stash=riders.stash,
+                raises_epoch=riders.raises_epoch,
             )
             if isinstance(outcome, AllSet):
-                self._remember(sets, decided)
+                self._remember(sets, decided, stash_changed=riders.stash is not None)
             return outcome
 
         return await _to_the_end(attempt())
@@ -210,23 +237,29 @@ class Machine:
         return await _to_the_end(attempt()) if sets else []
 
     def _own_states(self, shard_ids: Collection[ShardId]) -> dict[ShardId, Known] | None:
-        """The states that this process set last, if it did so with all of these shards.
+        """The states that this process set last, and nothing for shards it never heard of.
 
-        Nobody else may have changed them since, so a change is tried from them without a look: if
-        they are not the newest, the store says so. A refusal, though, needs a look.
+        Nobody else may have changed the former since, and the latter are mostly about to be made.
+        So a change is tried from them without a look: if they are not the newest, the store says
+        so. A refusal, though, needs a look. None: others have changed one of these shards.
         """
-        if shard_ids and self._own.issuperset(shard_ids):
-            return {shard_id: self._known[shard_id] for shard_id in shard_ids}
-        return None
+        if not shard_ids or any(s in self._known and s not in self._own for s in shard_ids):
+            return None
+        return {shard_id: self._known.get(shard_id, _NOTHING) for shard_id in shard_ids}
 
     def _remember(
-        self, done: Sequence[CompareAndSet], decided: Mapping[ShardId, ShardState]
+        self,
+        done: Sequence[CompareAndSet],
+        decided: Mapping[ShardId, ShardState],
+        *,
+        stash_changed: bool = False,
     ) -> None:
         """Keep the states that were set, then tell the watchers, who find them decoded."""
         for change in done:
             self._known[change.shard_id] = Known(change.next_seqno, decided[change.shard_id])
             self._own.add(change.shard_id)
-        self._on_change([change.shard_id for change in done])
+        changed = [change.shard_id for change in done]
+        self._on_change([*changed, STASH_SHARD] if stash_changed else changed)
 
     def _learn(self, shard_id: ShardId, known: Known, head: Head | Unchanged | None) -> Known:
         match head:

@@ -32,7 +32,12 @@ from evertide.persist.state import (
     initial_state,
     restore,
 )
-from evertide.persist.store.protocol import AppliedWrite, ClaimedWrite, ClaimLost
+from evertide.persist.store.protocol import (
+    AppliedWrite,
+    ClaimedWrite,
+    ClaimLost,
+    StashMismatch,
+)
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import ShardId
 from evertide.vocab.relation_desc import RelationDesc
@@ -130,6 +135,7 @@ class Txns:
         appends, also = self._changes(writes, at, expected_upper)
         claimed = ClaimedWrite(Timeline.EPOCH_MS, at)
         outcome = await self._client.appender.append_claiming(appends, claimed, also=also)
+        assert not isinstance(outcome, StashMismatch), "nothing went to the stash"
         match outcome:
             case Appended():
                 return Committed(at)

@@ -18,16 +18,20 @@ from typing import Final, Protocol, TypeVar
 
 from evertide.persist.faults import StoreUnreachable
 from evertide.persist.store.protocol import (
+    AllSet,
     AppliedWrite,
+    ChangeOutcome,
     ClaimedWrite,
-    ClaimLost,
     CompareAndSet,
     Head,
     OracleRow,
+    SetMismatch,
     SetOutcome,
+    StashAppend,
     Unchanged,
     check_distinct,
 )
+from evertide.persist.store.stash import check_append
 from evertide.vocab.ids import Epoch, ShardId
 from evertide.vocab.timestamp import Timeline, Timestamp
 
@@ -65,12 +69,15 @@ class Change:
     claimed: ClaimedWrite | None = None
     # Each set for itself, instead of all or nothing.
     each: bool = False
+    stash: StashAppend | None = None
+    # Open the next generation with it.
+    raises_epoch: bool = False
 
 
 class ChangePort(Protocol):
     """The way into a store that may be cut at any moment. Each call is one transaction."""
 
-    async def change(self, attempt: Attempt, change: Change) -> SetOutcome | ClaimLost:
+    async def change(self, attempt: Attempt, change: Change) -> ChangeOutcome:
         """Do it, and keep the attempt's number and outcome with it.
 
         A change of which nothing is done need not be kept: it may be tried again. Raises Fenced,
@@ -138,15 +145,21 @@ class Attempts:
         *,
         applied: Sequence[AppliedWrite] = (),
         claimed: ClaimedWrite | None = None,
-    ) -> SetOutcome | ClaimLost:
-        return await self._change(Change(self._epoch, sets, applied, claimed))
+        stash: StashAppend | None = None,
+        raises_epoch: bool = False,
+    ) -> ChangeOutcome:
+        if stash is not None:
+            check_append(stash)
+        return await self._change(
+            Change(self._epoch, sets, applied, claimed, stash=stash, raises_epoch=raises_epoch)
+        )
 
     async def compare_and_set_each(self, sets: Sequence[CompareAndSet]) -> SetOutcome:
         outcome = await self._change(Change(self._epoch, sets, each=True))
-        assert not isinstance(outcome, ClaimLost), "nothing was claimed"
+        assert isinstance(outcome, AllSet | SetMismatch), "nothing but shards was in the way"
         return outcome
 
-    async def _change(self, change: Change) -> SetOutcome | ClaimLost:
+    async def _change(self, change: Change) -> ChangeOutcome:
         check_distinct(change.sets)
         writer = self._idle.pop() if self._idle else _Writer(uuid.uuid4().hex)
         outcome = await insist(lambda: self._attempt(writer, change), self._patience_s)
@@ -154,7 +167,7 @@ class Attempts:
         self._idle.append(writer)
         return outcome
 
-    async def _attempt(self, writer: "_Writer", change: Change) -> SetOutcome | ClaimLost:
+    async def _attempt(self, writer: "_Writer", change: Change) -> ChangeOutcome:
         attempt = writer.next()
         try:
             return await self._port.change(attempt, change)

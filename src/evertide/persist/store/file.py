@@ -1,6 +1,7 @@
 """Large values as files of one directory, durable before a put returns.
 
-A put that fails leaves nothing under its key, and takes back the room that it took.
+A put that fails leaves nothing under its key, and takes back the room that it took. One whose
+process was killed leaves a file that no key names, until remove_unfinished finds it old.
 """
 
 import asyncio
@@ -47,6 +48,9 @@ class FileBlob:
     async def keys(self, prefix: str = "") -> list[str]:
         return await asyncio.to_thread(_answered, lambda: self._keys(prefix))
 
+    async def remove_unfinished(self, before_ms: int) -> int:
+        return await asyncio.to_thread(_answered, lambda: self._remove_unfinished(before_ms))
+
     def local_path(self, key: str) -> Path | None:
         return self._path(key)
 
@@ -87,6 +91,17 @@ class FileBlob:
         files = (path for path in directory.rglob("*") if path.is_file())
         keys = (str(path.relative_to(self._root)) for path in files)
         return sorted(key for key in keys if key.startswith(prefix) and is_key(key))
+
+    def _remove_unfinished(self, before_ms: int) -> int:
+        removed = 0
+        for path in self._root.rglob(f"{_TEMPORARY}*"):
+            try:
+                if path.stat().st_mtime_ns // 1_000_000 < before_ms:
+                    path.unlink()
+                    removed += 1
+            except FileNotFoundError:
+                pass  # its put has ended just now
+        return removed
 
 
 def _answered(call: Callable[[], T]) -> T:

@@ -85,6 +85,9 @@ class CachedBlob:
     async def keys(self, prefix: str = "") -> list[str]:
         return await self._inner.keys(prefix)
 
+    async def remove_unfinished(self, before_ms: int) -> int:
+        return await self._inner.remove_unfinished(before_ms)
+
     def local_path(self, key: str) -> Path | None:
         copy = self._copies.get(key)
         return None if copy is None else copy.path

@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from evertide.persist.faults import BlobMissing, Fenced
+from evertide.persist.store.memory_stash import MemoryStash
 from evertide.persist.store.protocol import (
     AllSet,
     AppliedWrite,
+    ChangeOutcome,
     ClaimedWrite,
     ClaimLost,
     CompareAndSet,
@@ -16,9 +18,12 @@ from evertide.persist.store.protocol import (
     OracleRow,
     SetMismatch,
     SetOutcome,
+    StashAppend,
+    StashPage,
     Unchanged,
     check_distinct,
 )
+from evertide.persist.store.stash import check_append
 from evertide.vocab.ids import Epoch, ShardId
 from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp
 
@@ -33,6 +38,7 @@ class _Cells:
     heads: dict[ShardId, Head] = field(default_factory=dict)
     timelines: dict[Timeline, OracleRow] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
+    stash: MemoryStash = field(default_factory=MemoryStash)
 
     def check(self, epoch: Epoch) -> None:
         if epoch != self.epoch:
@@ -49,11 +55,25 @@ class _Cells:
         return (None if head is None else head.seqno) == change.expected_seqno
 
 
-class MemoryStore:
-    """Each call is one step of the event loop, so each is atomic."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreContents:
+    """All that a store held at one moment."""
 
-    def __init__(self) -> None:
-        self._cells = _Cells(Epoch(0))
+    epoch: Epoch
+    heads: Mapping[ShardId, Head]
+    timelines: Mapping[Timeline, OracleRow]
+    notes: Mapping[str, str]
+    stash: StashPage
+
+
+class MemoryStore:
+    """Each call is one step of the event loop, so each is atomic.
+
+    Begins empty, or as a copy of another store: what is done to the copy leaves that one alone.
+    """
+
+    def __init__(self, contents: StoreContents | None = None) -> None:
+        self._cells = _Cells(Epoch(0)) if contents is None else _copied(contents)
 
     async def raise_epoch(self) -> Epoch:
         self._cells.epoch = Epoch(self._cells.epoch + 1)
@@ -68,6 +88,12 @@ class MemoryStore:
     def oracle_rows(self, epoch: Epoch) -> "MemoryOracleRows":
         return MemoryOracleRows(self._cells, epoch)
 
+    def stash(self) -> MemoryStash:
+        return self._cells.stash
+
+    async def find_note(self, name: str) -> str | None:
+        return self._cells.notes.get(name)
+
     async def note(self, name: str, text: str) -> str:
         return self._cells.notes.setdefault(name, text)
 
@@ -77,6 +103,16 @@ class MemoryStore:
 
     async def close(self) -> None:
         pass
+
+
+def _copied(contents: StoreContents) -> _Cells:
+    return _Cells(
+        contents.epoch,
+        dict(contents.heads),
+        dict(contents.timelines),
+        dict(contents.notes),
+        MemoryStash(contents.stash),
+    )
 
 
 class MemoryConsensus:
@@ -105,9 +141,36 @@ class MemoryConsensus:
         *,
         applied: Sequence[AppliedWrite] = (),
         claimed: ClaimedWrite | None = None,
-    ) -> SetOutcome | ClaimLost:
+        stash: StashAppend | None = None,
+        raises_epoch: bool = False,
+    ) -> ChangeOutcome:
         check_distinct(sets)
+        if stash is not None:
+            check_append(stash)
         self._cells.check(self._epoch)
+        in_the_way = self._in_the_way(sets, claimed, stash)
+        if in_the_way is not None:
+            return in_the_way
+        for change in sets:
+            self._cells.heads[change.shard_id] = Head(change.next_seqno, change.value)
+        if stash is not None:
+            self._cells.stash.append(stash)
+        if claimed is not None:
+            self._cells.apply(claimed.timeline, claimed.write_ts)
+        for write in applied:
+            self._cells.apply(write.timeline, write.write_ts)
+        if raises_epoch:
+            self._cells.epoch = Epoch(self._epoch + 1)
+        return AllSet()
+
+    def _in_the_way(
+        self,
+        sets: Sequence[CompareAndSet],
+        claimed: ClaimedWrite | None,
+        stash: StashAppend | None,
+    ) -> ChangeOutcome | None:
+        if stash is not None and (mismatch := self._cells.stash.in_the_way(stash)):
+            return mismatch
         mismatched = tuple(s.shard_id for s in sets if not self._cells.matches(s))
         if mismatched:
             return SetMismatch(mismatched)
@@ -115,12 +178,7 @@ class MemoryConsensus:
             last = self._cells.timelines.get(claimed.timeline, _UNUSED_TIMELINE).write_ts
             if last >= claimed.write_ts:
                 return ClaimLost(last)
-            self._cells.apply(claimed.timeline, claimed.write_ts)
-        for change in sets:
-            self._cells.heads[change.shard_id] = Head(change.next_seqno, change.value)
-        for write in applied:
-            self._cells.apply(write.timeline, write.write_ts)
-        return AllSet()
+        return None
 
     async def compare_and_set_each(self, sets: Sequence[CompareAndSet]) -> SetOutcome:
         check_distinct(sets)
@@ -179,6 +237,9 @@ class MemoryBlob:
 
     async def keys(self, prefix: str = "") -> list[str]:
         return sorted(key for key in self._values if key.startswith(prefix))
+
+    async def remove_unfinished(self, before_ms: int) -> int:  # noqa: ARG002 - there is nothing
+        return 0
 
     def local_path(self, key: str) -> Path | None:  # noqa: ARG002 - nothing lies in a file
         return None

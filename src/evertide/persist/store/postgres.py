@@ -19,6 +19,7 @@ from evertide.persist.store.attempts import (
 from evertide.persist.store.postgres_binary import TRUE, bigint, read_bigint, read_bytes
 from evertide.persist.store.postgres_pool import Pool
 from evertide.persist.store.postgres_port import PostgresPort
+from evertide.persist.store.postgres_stash import PostgresStash
 from evertide.persist.store.postgres_transact import Work, transact
 from evertide.persist.store.postgres_upkeep import Upkeep
 from evertide.vocab.ids import Epoch
@@ -71,6 +72,15 @@ class PostgresStore:
     def oracle_rows(self, epoch: Epoch) -> AttemptsAtTime:
         return AttemptsAtTime(self._port, epoch, patience_s=self._patience_s)
 
+    def stash(self) -> PostgresStash:
+        return PostgresStash(self._pool, self._patience_s)
+
+    async def find_note(self, name: str) -> str | None:
+        arguments = (name.encode(),)
+        asking = partial(self._pool.ask_again, b"find_note", arguments)
+        result = await insist(asking, self._patience_s)
+        return read_bytes(result, 0, 0).decode() if result.ntuples else None
+
     async def note(self, name: str, text: str) -> str:
         arguments = (name.encode(), text.encode())
         result = await insist(lambda: self._pool.ask_again(b"note", arguments), self._patience_s)
@@ -80,9 +90,9 @@ class PostgresStore:
         async def work(connection: psycopg.AsyncConnection) -> None:
             await connection.execute(_SET_NOTE, (name, text))
 
-        await self.transact(epoch, work)
+        await self._transact(epoch, work)
 
-    async def transact(self, epoch: Epoch, work: Work[T]) -> T:
+    async def _transact(self, epoch: Epoch, work: Work[T]) -> T:
         """Other tables of the same schema, changed under the epoch.
 
         `work` may run more than once, each time after a rollback; its search_path is the schema. It

@@ -5,10 +5,11 @@ from typing import Final
 
 import msgspec
 import psycopg
+import structlog
 from psycopg.pq.abc import PGresult
 
-from evertide.persist.faults import Fenced
-from evertide.persist.store.attempts import Attempt, Change
+from evertide.persist.faults import Corrupt, Fenced
+from evertide.persist.store.attempts import Attempt, Change, NotReached
 from evertide.persist.store.postgres_binary import (
     FALSE,
     TRUE,
@@ -22,20 +23,26 @@ from evertide.persist.store.postgres_binary import (
 )
 from evertide.persist.store.postgres_pool import Pool, fault_of
 from evertide.persist.store.postgres_schema import INSERT_LOST
+from evertide.persist.store.postgres_stash_sql import NO_TABLE
 from evertide.persist.store.postgres_upkeep import Upkeep
 from evertide.persist.store.protocol import (
     AllSet,
+    ChangeOutcome,
     ClaimLost,
     Head,
     OracleRow,
     SetMismatch,
     SetOutcome,
+    StashAppend,
+    StashMismatch,
     Unchanged,
 )
 from evertide.vocab.ids import Epoch, ShardId
 from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp
 
-_decoder: Final = msgspec.json.Decoder(list[str] | int)
+_decoder: Final = msgspec.json.Decoder(list[str] | dict[str, int] | int)
+
+_log = structlog.get_logger()
 
 
 class PostgresPort:
@@ -45,35 +52,28 @@ class PostgresPort:
         self._pool = pool
         self._upkeep = upkeep
 
-    async def change(self, attempt: Attempt, change: Change) -> SetOutcome | ClaimLost:
+    async def change(self, attempt: Attempt, change: Change) -> ChangeOutcome:
         if self._upkeep is not None:
             self._upkeep.wrote(sum(len(one.value) for one in change.sets))
-        sets, applied, claimed = change.sets, change.applied, change.claimed
-        arguments = (
-            bigint(change.epoch),
-            attempt.writer.encode(),
-            bigint(attempt.number),
-            TRUE if change.each else FALSE,
-            texts([one.shard_id for one in sets]),
-            bigints([one.expected_seqno for one in sets]),
-            byteas([one.value for one in sets]),
-            texts([write.timeline.value for write in applied]),
-            bigints([write.write_ts for write in applied]),
-            None if claimed is None else claimed.timeline.value.encode(),
-            None if claimed is None else bigint(claimed.write_ts),
-        )
+        statement, arguments = _question(attempt, change)
         try:
-            return _outcome(read_bytes(await self._pool.ask(b"change", arguments), 0, 0))
+            told = (await self._pool.ask(statement, arguments)).get_value(0, 0)
         except psycopg.Error as error:
             if error.sqlstate == INSERT_LOST:
                 return _outcome((error.diag.message_primary or "").encode())
+            if error.sqlstate == NO_TABLE:
+                raise Corrupt(f"the stash has no table for {error.diag.message_primary}") from error
             raise fault_of(error, change.epoch) from error
+        if told is None:
+            _log.warning("transactions that do not end hold up the takeover", epoch=change.epoch)
+            raise NotReached("transactions under way hold up the epoch")
+        return _outcome(told)
 
     async def settle(self, attempt: Attempt) -> SetOutcome | None:
         arguments = (attempt.writer.encode(), bigint(attempt.number))
         kept = (await self._pool.ask_again(b"settle", arguments)).get_value(0, 0)
         outcome = None if kept is None else _outcome(kept)
-        assert not isinstance(outcome, ClaimLost), "a lost claim is not kept"
+        assert not isinstance(outcome, ClaimLost | StashMismatch), "only what was done is kept"
         return outcome
 
     async def head(self, shard_id: ShardId, known_seqno: int | None) -> Head | Unchanged | None:
@@ -126,8 +126,43 @@ def _head(result: PGresult, row: int, column: int) -> Head | Unchanged:
     return Unchanged() if value is None else Head(read_bigint(result, row, column), value)
 
 
-def _outcome(told: bytes) -> SetOutcome | ClaimLost:
+def _question(attempt: Attempt, change: Change) -> tuple[bytes, tuple[bytes | None, ...]]:
+    """The statement that makes the change, and its arguments."""
+    sets, applied, claimed = change.sets, change.applied, change.claimed
+    tried = (bigint(change.epoch), attempt.writer.encode(), bigint(attempt.number))
+    shards = (
+        texts([one.shard_id for one in sets]),
+        bigints([one.expected_seqno for one in sets]),
+        byteas([one.value for one in sets]),
+        texts([write.timeline.value for write in applied]),
+        bigints([write.write_ts for write in applied]),
+        None if claimed is None else claimed.timeline.value.encode(),
+        None if claimed is None else bigint(claimed.write_ts),
+    )
+    if change.stash is None and not change.raises_epoch:
+        return b"change", (*tried, TRUE if change.each else FALSE, *shards)
+    assert not change.each, "the stash and the epoch go with all or nothing"
+    raises = TRUE if change.raises_epoch else FALSE
+    return b"change_with_stash", (*tried, *shards, *_stash_arguments(change.stash), raises)
+
+
+def _stash_arguments(stash: StashAppend | None) -> tuple[bytes | None, ...]:
+    rows = () if stash is None else stash.rows
+    return (
+        None if stash is None else bigint(stash.expected_upper),
+        None if stash is None else bigint(stash.write_ts),
+        None if stash is None else bigint(stash.since),
+        texts([row.kind for row in rows]),
+        texts([row.key for row in rows]),
+        texts([row.value for row in rows]),
+        bigints([row.diff for row in rows]),
+    )
+
+
+def _outcome(told: bytes) -> ChangeOutcome:
     lost = _decoder.decode(told)
+    if isinstance(lost, dict):
+        return StashMismatch(Timestamp(lost["upper"]))
     if isinstance(lost, int):
         return ClaimLost(Timestamp(lost))
     return SetMismatch(tuple(map(ShardId, lost))) if lost else AllSet()

@@ -10,18 +10,25 @@ every statement inside takes a snapshot of its own: the one that reads the epoch
 lock is held already. So either a change got its lock first, and raise_epoch returns after it has
 ended; or raise_epoch has committed, and the change reads the new epoch. A change that saw the old
 epoch can not commit after raise_epoch has returned. Neither reading nor pg_dump is in the way.
+A change that raises the epoch itself takes the EXCLUSIVE lock first of all.
 
 **Attempts.** A row of `writers` holds the last number that a writer used and what became of it; no
 outcome means that the number is barred. A change whose number is not beyond that undoes itself,
 so one that was still on its way when its outcome was asked for changes nothing.
 
-**Order of locks**: epoch, existing shards by id, timelines, new shards by id, the writer's row.
-Nobody waits for one of an earlier kind while holding one of a later.
+**Order of locks**: epoch, the row of the stash, existing shards by id, timelines, new shards by id,
+the writer's row. Nobody waits for one of an earlier kind while holding one of a later.
+
+**Formats.** Whoever finds an earlier one adds the tables that are missing and lays down today's
+functions. Processes of an earlier format may still be at work: what they call keeps its arguments
+and its meaning.
 """
 
 from typing import Final
 
-FORMAT: Final = 1
+from evertide.persist.store import postgres_stash_sql as stash_sql
+
+FORMAT: Final = 2
 
 # SQLSTATEs of our own, raised by the functions; the message is what the client needs to know.
 FENCED: Final = "ET001"
@@ -34,14 +41,14 @@ _RESTLESS: Final = """
     fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
     autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 20000"""
 
-TABLES: Final = f"""
+_TABLES: Final = f"""
 CREATE TABLE SCHEMA.epoch (
     one boolean PRIMARY KEY CHECK (one),
     format integer NOT NULL,
     epoch bigint NOT NULL,
     opened_by text NOT NULL
 );
-INSERT INTO SCHEMA.epoch VALUES (true, {FORMAT}, 0, '');
+INSERT INTO SCHEMA.epoch VALUES (true, 0, 0, '');
 
 CREATE TABLE SCHEMA.shards (
     shard_id text COLLATE "C" PRIMARY KEY,
@@ -69,8 +76,12 @@ CREATE TABLE SCHEMA.writers (
 CREATE TABLE SCHEMA.notes (name text COLLATE "C" PRIMARY KEY, text text NOT NULL);
 """
 
+# What each format adds to the one before it.
+TABLES: Final = {1: _TABLES, 2: stash_sql.TABLES}
+
 _CHECK_EPOCH: Final = f"""
-CREATE FUNCTION SCHEMA.check_epoch(own_epoch bigint) RETURNS void LANGUAGE plpgsql AS $evertide$
+CREATE OR REPLACE FUNCTION SCHEMA.check_epoch(own_epoch bigint)
+RETURNS void LANGUAGE plpgsql AS $evertide$
 DECLARE
     current_epoch bigint;
 BEGIN
@@ -82,12 +93,11 @@ BEGIN
 END $evertide$;
 """
 
-# True: the epoch after the expected one is the token's, however often or late this is asked. NULL:
-# ask again. A transaction that does not end would hold up the takeover: it waits for a client that
-# does not go on, or for a standby. Nobody has been told that it is done, so it may be ended.
-_RAISE_EPOCH: Final = """
-CREATE FUNCTION SCHEMA.raise_epoch(expected bigint, token text)
-RETURNS boolean LANGUAGE plpgsql AS $evertide$
+# False: ask again. A transaction that does not end would hold up the takeover: it waits for a
+# client that does not go on, or for a standby. Nobody has been told that it is done, so it may be
+# ended.
+_HOLD_EPOCH: Final = """
+CREATE OR REPLACE FUNCTION SCHEMA.hold_epoch() RETURNS boolean LANGUAGE plpgsql AS $evertide$
 BEGIN
     PERFORM set_config('lock_timeout', '2s', true);
     BEGIN
@@ -97,13 +107,33 @@ BEGIN
         WHERE l.relation = (SELECT e.tableoid FROM SCHEMA.epoch e) AND l.granted
             AND l.mode = 'RowShareLock' AND a.datname = current_database()
             AND a.xact_start < now() - interval '1s';
-        RETURN NULL;
+        RETURN false;
     END;
+    PERFORM set_config('lock_timeout', '0', true);
+    RETURN true;
+END $evertide$;
+"""
+
+# raise_epoch: true, the epoch after the expected one is the token's, however often or late this is
+# asked; NULL: ask again.
+_RAISE_EPOCH: Final = """
+CREATE OR REPLACE FUNCTION SCHEMA.next_epoch(expected bigint, token text)
+RETURNS void LANGUAGE plpgsql AS $evertide$
+BEGIN
     UPDATE SCHEMA.epoch e SET epoch = expected + 1, opened_by = token WHERE e.epoch = expected;
     IF FOUND THEN
         -- The generation just ended may still ask what became of its last attempts.
         DELETE FROM SCHEMA.writers w WHERE w.epoch < expected;
     END IF;
+END $evertide$;
+
+CREATE OR REPLACE FUNCTION SCHEMA.raise_epoch(expected bigint, token text)
+RETURNS boolean LANGUAGE plpgsql AS $evertide$
+BEGIN
+    IF NOT SCHEMA.hold_epoch() THEN
+        RETURN NULL;
+    END IF;
+    PERFORM SCHEMA.next_epoch(expected, token);
     RETURN EXISTS (
         SELECT FROM SCHEMA.epoch e WHERE e.epoch = expected + 1 AND e.opened_by = token);
 END $evertide$;
@@ -111,7 +141,7 @@ END $evertide$;
 
 # The outcome as JSON: a list of the shards that were not set, or the write_ts that beat the claim.
 _CHANGE: Final = f"""
-CREATE FUNCTION SCHEMA.change(
+CREATE OR REPLACE FUNCTION SCHEMA.change(
     own_epoch bigint, own_writer text, own_number bigint, each_alone boolean,
     shard_ids text[], expected bigint[], new_values bytea[],
     applied text[], applied_ts bigint[], claimed text, claimed_ts bigint
@@ -201,7 +231,7 @@ END $evertide$;
 """
 
 _ATTEMPTS: Final = f"""
-CREATE FUNCTION SCHEMA.keep_attempt(
+CREATE OR REPLACE FUNCTION SCHEMA.keep_attempt(
     own_epoch bigint, own_writer text, own_number bigint, own_outcome text
 ) RETURNS void LANGUAGE plpgsql AS $evertide$
 BEGIN
@@ -215,7 +245,7 @@ BEGIN
     END IF;
 END $evertide$;
 
-CREATE FUNCTION SCHEMA.settle(own_writer text, own_number bigint)
+CREATE OR REPLACE FUNCTION SCHEMA.settle(own_writer text, own_number bigint)
 RETURNS text LANGUAGE plpgsql AS $evertide$
 DECLARE
     kept SCHEMA.writers;
@@ -238,8 +268,9 @@ END $evertide$;
 """
 
 _TIMELINES: Final = """
-CREATE FUNCTION SCHEMA.allocate(own_epoch bigint, own_timeline text, at_least bigint, count bigint)
-RETURNS bigint LANGUAGE plpgsql AS $evertide$
+CREATE OR REPLACE FUNCTION SCHEMA.allocate(
+    own_epoch bigint, own_timeline text, at_least bigint, count bigint
+) RETURNS bigint LANGUAGE plpgsql AS $evertide$
 DECLARE
     last bigint;
 BEGIN
@@ -250,7 +281,7 @@ BEGIN
     RETURN last - count + 1;
 END $evertide$;
 
-CREATE FUNCTION SCHEMA.apply(own_epoch bigint, own_timeline text, own_ts bigint)
+CREATE OR REPLACE FUNCTION SCHEMA.apply(own_epoch bigint, own_timeline text, own_ts bigint)
 RETURNS void LANGUAGE plpgsql AS $evertide$
 BEGIN
     PERFORM SCHEMA.check_epoch(own_epoch);
@@ -262,7 +293,7 @@ END $evertide$;
 """
 
 _NOTES: Final = """
-CREATE FUNCTION SCHEMA.note(own_name text, own_text text)
+CREATE OR REPLACE FUNCTION SCHEMA.note(own_name text, own_text text)
 RETURNS text LANGUAGE plpgsql AS $evertide$
 BEGIN
     INSERT INTO SCHEMA.notes VALUES (own_name, own_text) ON CONFLICT DO NOTHING;
@@ -270,7 +301,18 @@ BEGIN
 END $evertide$;
 """
 
-FUNCTIONS: Final = "".join((_CHECK_EPOCH, _RAISE_EPOCH, _ATTEMPTS, _CHANGE, _TIMELINES, _NOTES))
+FUNCTIONS: Final = "".join(
+    (
+        _CHECK_EPOCH,
+        _HOLD_EPOCH,
+        _RAISE_EPOCH,
+        _ATTEMPTS,
+        _CHANGE,
+        _TIMELINES,
+        _NOTES,
+        stash_sql.FUNCTIONS,
+    )
+)
 
 # What a connection may ask. Values of unchanged heads are not even looked at; of several heads only
 # those are told that changed or do not exist.
@@ -295,4 +337,6 @@ STATEMENTS: Final = {
     "allocate(bigint, text, bigint, bigint)": "SELECT SCHEMA.allocate($1, $2, $3, $4)",
     "apply(bigint, text, bigint)": "SELECT SCHEMA.apply($1, $2, $3)",
     "note(text, text)": "SELECT SCHEMA.note($1, $2)",
+    "find_note(text)": "SELECT n.text FROM SCHEMA.notes n WHERE n.name = $1",
+    **stash_sql.STATEMENTS,
 }

@@ -79,21 +79,23 @@ async def prepare_schema(session: Session) -> None:
     """Make what is missing, once, however many processes try at the same time."""
     connection, schema = session.connection, session.schema
     async with connection.transaction():
-        await connection.execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended('evertide ' || %s, 0))", (schema,)
-        )
+        await lock_schema(session)
         found = await _format(session)
-        if found is None:
-            known = await connection.execute("SELECT to_regnamespace(%s)", (_quoted(schema),))
-            if await known.fetchone() == (None,):
-                await connection.execute(f"CREATE SCHEMA {_quoted(schema)}".encode())
-            await connection.execute(_in(schema, TABLES + FUNCTIONS))
-        elif found != FORMAT:
+        if found > FORMAT:
             raise Corrupt(f'schema "{schema}" has format {found}, this program knows {FORMAT}')
+        if found < FORMAT:
+            await _lay_down(session, found)
         await connection.execute(_in(schema, _FORGET_WRITERS))
     row = await (await connection.execute("SHOW fsync")).fetchone()
     if row == ("off",):
         _log.warning("postgresql runs with fsync off: a power cut loses acknowledged writes")
+
+
+async def lock_schema(session: Session) -> None:
+    """One process at a time makes or changes tables, until its transaction ends."""
+    await session.connection.execute(
+        "SELECT pg_advisory_xact_lock(hashtextextended('evertide ' || %s, 0))", (session.schema,)
+    )
 
 
 async def prepare_statements(session: Session) -> None:
@@ -135,17 +137,31 @@ async def _schema(connection: psycopg.AsyncConnection, url: str) -> str:
     return str(user) if name == "$user" else name
 
 
-async def _format(session: Session) -> int | None:
-    """None: nothing is there yet."""
+async def _lay_down(session: Session, found: int) -> None:
+    """What is missing since the format that was found, and today's functions."""
+    connection, schema = session.connection, session.schema
+    known = await connection.execute("SELECT to_regnamespace(%s)", (_quoted(schema),))
+    if await known.fetchone() == (None,):
+        await connection.execute(f"CREATE SCHEMA {_quoted(schema)}".encode())
+    for number in range(found + 1, FORMAT + 1):
+        await connection.execute(_in(schema, TABLES[number]))
+    await connection.execute(_in(schema, FUNCTIONS))
+    await connection.execute(_in(schema, f"UPDATE SCHEMA.epoch SET format = {FORMAT}"))
+    if found:
+        _log.info("schema brought up to date", schema=schema, found=found, format=FORMAT)
+
+
+async def _format(session: Session) -> int:
+    """0: nothing is there yet."""
     table = f"{_quoted(session.schema)}.epoch"
     known = await session.connection.execute("SELECT to_regclass(%s)", (table,))
     if await known.fetchone() == (None,):
-        return None
+        return 0
     cursor = await session.connection.execute(
         _in(session.schema, "SELECT e.format FROM SCHEMA.epoch e")
     )
     row = await cursor.fetchone()
-    return None if row is None else int(row[0])
+    return 0 if row is None else int(row[0])
 
 
 def _quoted(name: str) -> str:

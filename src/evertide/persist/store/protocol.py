@@ -5,14 +5,17 @@ process works with carry the epoch that it believes in, and every change checks 
 transaction that makes it, so that a process which outlived its generation can write nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from evertide.vocab.ids import Epoch, ShardId
-from evertide.vocab.timestamp import Timeline, Timestamp
+from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp
+
+# The name under which watchers hear of an append to the stash. No shard is called so.
+STASH_SHARD: Final = ShardId("stash")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,46 @@ class ClaimLost:
     write_ts: Timestamp
 
 
+class StashRow(NamedTuple):
+    """One update of the stash. `kind` names the table: small letters and underscores."""
+
+    kind: str
+    key: str
+    value: str
+    ts: Timestamp
+    diff: int
+
+
+@dataclass(frozen=True, slots=True)
+class StashAppend:
+    """Rows for the stash, all with ts = write_ts; its upper becomes write_ts + 1."""
+
+    expected_upper: Timestamp
+    write_ts: Timestamp
+    rows: Sequence[StashRow]
+    # History up to here may be merged, which is done now and then: rows with ts <= since then
+    # count as being at since, equal ones added up and zeros dropped.
+    since: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class StashMismatch:
+    """The stash has this upper, not the expected one. Nothing changed."""
+
+    upper: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class StashPage:
+    """Rows as of one moment, ordered by ts. History up to `since` has been merged."""
+
+    rows: list[StashRow]
+    since: Timestamp
+    upper: Timestamp
+
+
 SetOutcome: TypeAlias = AllSet | SetMismatch
+ChangeOutcome: TypeAlias = SetOutcome | ClaimLost | StashMismatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +168,15 @@ class Consensus(Protocol):
         *,
         applied: Sequence[AppliedWrite] = (),
         claimed: ClaimedWrite | None = None,
-    ) -> SetOutcome | ClaimLost:
-        """All of them in one store transaction together with the oracle writes, or nothing.
+        stash: StashAppend | None = None,
+        raises_epoch: bool = False,
+    ) -> ChangeOutcome:
+        """All of them in one store transaction with the oracle writes and the stash, or nothing.
 
-        Where both a shard and the claim stand in the way, the shard is reported.
+        Of several that stand in the way the stash is reported first, then shards, then the claim.
+        `raises_epoch`: the same transaction opens the next generation, so the epoch becomes this
+        handle's plus one and this handle is fenced; only if everything else was done. What
+        Store.raise_epoch promises about clients that hold it up is promised here, too.
         """
         ...
 
@@ -157,6 +204,28 @@ class OracleRows(Protocol):
         ...
 
 
+class Stash(Protocol):
+    """The store's tables for rows of text, one table for each kind. Appended to by Consensus."""
+
+    async def ensure(self, kinds: Collection[str]) -> None:
+        """Make the tables that are missing; for whoever opens the stash for writing."""
+        ...
+
+    async def upper(self) -> Timestamp:
+        """MIN_TS: nothing was ever written."""
+        ...
+
+    async def read(
+        self, lower: Timestamp = MIN_TS, kinds: Collection[str] | None = None
+    ) -> StashPage:
+        """Every row with ts >= lower, of these kinds or of all, as of one moment.
+
+        Raises BelowSince if MIN_TS < lower <= since, as shards do: at since itself earlier
+        history may have been merged. A kind without a table has no rows.
+        """
+        ...
+
+
 class Store(Protocol):
     """One place that holds an environment's shard states and timelines."""
 
@@ -174,6 +243,14 @@ class Store(Protocol):
 
     def oracle_rows(self, epoch: Epoch) -> OracleRows:
         """Timelines, read and written under this epoch."""
+        ...
+
+    def stash(self) -> Stash:
+        """Rows of text beside the shard states."""
+        ...
+
+    async def find_note(self, name: str) -> str | None:
+        """The short text kept under this name; None if there is none. Changes nothing."""
         ...
 
     async def note(self, name: str, text: str) -> str:
@@ -206,6 +283,14 @@ class Blob(Protocol):
 
     async def keys(self, prefix: str = "") -> list[str]:
         """Every key that starts so, in order."""
+        ...
+
+    async def remove_unfinished(self, before_ms: int) -> int:
+        """Remove what puts that never ended left behind before this time of day; how many.
+
+        Their processes are dead, or have been silent for so long that their put may fail. Stores
+        in which an unfinished put leaves nothing, or that see to it themselves, have none.
+        """
         ...
 
     def local_path(self, key: str) -> Path | None:

@@ -155,6 +155,9 @@ class S3Blob:
         found = await self._ask(lambda: self._list(prefix.rpartition("/")[0]))
         return sorted(key for key in found if key.startswith(prefix) and is_key(key))
 
+    async def remove_unfinished(self, before_ms: int) -> int:  # noqa: ARG002 - there is nothing
+        return 0
+
     def local_path(self, key: str) -> Path | None:  # noqa: ARG002 - nothing lies in a file
         return None
 

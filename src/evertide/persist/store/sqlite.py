@@ -7,7 +7,6 @@ on its own connection. Changes go through the process's one writer thread.
 import asyncio
 import os
 import sqlite3
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from evertide.persist.faults import Corrupt, Fenced, StoreUnreachable
 from evertide.persist.store.protocol import (
     AllSet,
     AppliedWrite,
+    ChangeOutcome,
     ClaimedWrite,
     ClaimLost,
     CompareAndSet,
@@ -24,9 +24,13 @@ from evertide.persist.store.protocol import (
     OracleRow,
     SetMismatch,
     SetOutcome,
+    StashAppend,
     Unchanged,
     check_distinct,
 )
+from evertide.persist.store.sqlite_reader import SqliteReader, at_one_moment
+from evertide.persist.store.sqlite_stash import TABLES as STASH_TABLES
+from evertide.persist.store.sqlite_stash import SqliteStash, append_rows, in_the_way
 from evertide.persist.store.sqlite_writer import (
     SqliteWriter,
     Work,
@@ -36,13 +40,13 @@ from evertide.persist.store.sqlite_writer import (
     fault_of,
     is_busy,
 )
+from evertide.persist.store.stash import check_append
 from evertide.vocab.ids import Epoch, ShardId
 from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp
 
 T = TypeVar("T")
 
-_FORMAT: Final = 2
-_READ_TIMEOUT_S: Final = 1.0
+FORMAT: Final = 3
 _SCHEMA: Final = (
     "CREATE TABLE epoch (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL)",
     "INSERT INTO epoch VALUES (1, 0)",
@@ -58,6 +62,7 @@ _SCHEMA: Final = (
 _FORMATS: Final = {
     1: _SCHEMA,
     2: ("CREATE TABLE notes (name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID",),
+    3: STASH_TABLES,
 }
 _NOTE: Final = "SELECT text FROM notes WHERE name = ?"
 _HEAD: Final = """
@@ -86,7 +91,7 @@ class SqliteStore:
     ) -> None:
         try:
             _prepare_file(path, lock_timeout_s)
-            self._reader = _Reader(path)
+            self._reader = SqliteReader(path)
             self._writer = SqliteWriter(path, lock_timeout_s=lock_timeout_s, commit=commit)
         except sqlite3.Error as error:
             raise fault_of(error, path) from error
@@ -105,6 +110,13 @@ class SqliteStore:
     def oracle_rows(self, epoch: Epoch) -> "SqliteOracleRows":
         return SqliteOracleRows(self._reader, self._writer, epoch)
 
+    def stash(self) -> SqliteStash:
+        return SqliteStash(self._reader, self._writer)
+
+    async def find_note(self, name: str) -> str | None:
+        row = self._reader.run(lambda connection: connection.execute(_NOTE, (name,)).fetchone())
+        return None if row is None else str(row[0])
+
     async def note(self, name: str, text: str) -> str:
         def work(connection: sqlite3.Connection) -> str:
             connection.execute(
@@ -122,7 +134,7 @@ class SqliteStore:
         await self._writer.run(_fenced(epoch, work))
 
     async def transact(self, epoch: Epoch, work: Work[T]) -> T:
-        """Other tables of the same file (the stash), changed under the epoch.
+        """Other tables of the same file, changed under the epoch.
 
         `work` may run more than once, each time after a rollback.
         """
@@ -136,7 +148,7 @@ class SqliteStore:
 class SqliteConsensus:
     """Shard states under one epoch."""
 
-    def __init__(self, reader: "_Reader", writer: SqliteWriter, epoch: Epoch) -> None:
+    def __init__(self, reader: SqliteReader, writer: SqliteWriter, epoch: Epoch) -> None:
         self._reader = reader
         self._writer = writer
         self._epoch = epoch
@@ -162,18 +174,28 @@ class SqliteConsensus:
         *,
         applied: Sequence[AppliedWrite] = (),
         claimed: ClaimedWrite | None = None,
-    ) -> SetOutcome | ClaimLost:
+        stash: StashAppend | None = None,
+        raises_epoch: bool = False,
+    ) -> ChangeOutcome:
         check_distinct(sets)
+        if stash is not None:
+            check_append(stash)
 
-        def work(connection: sqlite3.Connection) -> SetOutcome | ClaimLost:
+        def work(connection: sqlite3.Connection) -> ChangeOutcome:
+            if stash is not None and (mismatch := in_the_way(connection, stash)):
+                return mismatch
             mismatched = _mismatched(connection, sets)
             if mismatched:
                 return SetMismatch(mismatched)
             if claimed is not None and (lost := _claim(connection, claimed)):
                 return lost
             _set(connection, sets)
+            if stash is not None:
+                append_rows(connection, stash)
             for write in applied:
                 connection.execute(_APPLY, (write.timeline.value, write.write_ts))
+            if raises_epoch:
+                _raise_epoch(connection)
             return AllSet()
 
         return await self._writer.run(_fenced(self._epoch, work))
@@ -192,7 +214,7 @@ class SqliteConsensus:
 class SqliteOracleRows:
     """Timelines under one epoch."""
 
-    def __init__(self, reader: "_Reader", writer: SqliteWriter, epoch: Epoch) -> None:
+    def __init__(self, reader: SqliteReader, writer: SqliteWriter, epoch: Epoch) -> None:
         self._reader = reader
         self._writer = writer
         self._epoch = epoch
@@ -220,33 +242,6 @@ class SqliteOracleRows:
         await self._writer.run(_fenced(self._epoch, work))
 
 
-class _Reader:
-    """A connection for each thread that reads."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._local = threading.local()
-        self._opened: list[sqlite3.Connection] = []
-
-    def run(self, work: Work[T]) -> T:
-        try:
-            connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-            return work(connection or self._open())
-        except sqlite3.Error as error:
-            raise fault_of(error, self._path) from error
-
-    def _open(self) -> sqlite3.Connection:
-        opened = connect(self._path, busy_timeout_s=_READ_TIMEOUT_S)
-        opened.execute("PRAGMA query_only = 1")
-        self._local.connection = opened
-        self._opened.append(opened)
-        return opened
-
-    def close(self) -> None:
-        for connection in self._opened:
-            connection.close()
-
-
 def _prepare_file(path: Path, lock_timeout_s: float) -> None:
     """Make file and tables, unless another process was first."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -262,14 +257,14 @@ def _prepare_file(path: Path, lock_timeout_s: float) -> None:
         _use_wal(connection, deadline)
         begin_write(connection, path, deadline)
         (found,) = connection.execute("PRAGMA user_version").fetchone()
-        if found > _FORMAT:
-            raise Corrupt(f"{path} has format {found}, this program knows {_FORMAT}")
-        for number in range(found + 1, _FORMAT + 1):
+        if found > FORMAT:
+            raise Corrupt(f"{path} has format {found}, this program knows {FORMAT}")
+        for number in range(found + 1, FORMAT + 1):
             for statement in _FORMATS[number]:
                 connection.execute(statement)
-        if found < _FORMAT:
+        if found < FORMAT:
             # Only then: whoever opens a file that is up to date needs no room for it.
-            connection.execute(f"PRAGMA user_version = {_FORMAT}")
+            connection.execute(f"PRAGMA user_version = {FORMAT}")
         connection.execute("COMMIT")
     finally:
         connection.close()
@@ -323,12 +318,8 @@ def _heads(
 ) -> dict[ShardId, Head | Unchanged | None]:
     if len(known_seqnos) == 1:
         return {shard: _head(connection, shard, known) for shard, known in known_seqnos.items()}
-    connection.execute("BEGIN")
-    try:
+    with at_one_moment(connection):
         return {shard: _head(connection, shard, known) for shard, known in known_seqnos.items()}
-    finally:
-        if connection.in_transaction:  # an I/O error ends it
-            connection.execute("ROLLBACK")
 
 
 def _mismatched(

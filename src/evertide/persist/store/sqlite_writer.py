@@ -12,7 +12,8 @@ A full or failing disk is told at once instead of being tried again until somebo
 Without room the last page of the transaction is missing from the log, so it can never come to
 light. After a failed fsync it may lie there whole, and nobody sees it, because only after the fsync
 are others told how far the log goes. The next commit of any process is written over it; a crash of
-all of them before that would make recovery find it.
+all of them before that would make recovery find it. The same is true if the log was written, and
+then its index, the -shm file, could not grow: a disk without room, and yet more than nothing done.
 """
 
 import asyncio
@@ -149,7 +150,7 @@ class SqliteWriter:
             error = self._finish(connection, deadline)
             if error is None:
                 return outcomes
-            fault = fault_of(error, self._path)
+            fault = _fault_of_commit(error, self._path)
             if isinstance(fault, StoreFull | StoreFailing):
                 raise fault from error
             if time.monotonic() > deadline:
@@ -236,6 +237,15 @@ def fault_of(error: sqlite3.Error, path: Path) -> StoreFull | StoreFailing | Sto
     if code & 0xFF == sqlite3.SQLITE_IOERR:
         return StoreFailing(f"{path.name}: {reason}")
     return StoreUnreachable(f"{path}: {reason}")
+
+
+def _fault_of_commit(
+    error: sqlite3.Error, path: Path
+) -> StoreFull | StoreFailing | StoreUnreachable:
+    """The same for a COMMIT that is known not to be visible: StoreFull only if nothing was done."""
+    fault = fault_of(error, path)
+    in_index = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_IOERR_SHMSIZE
+    return StoreFailing(fault.reason) if in_index and isinstance(fault, StoreFull) else fault
 
 
 def write_lock_holder(path: Path) -> int | None:

@@ -8,6 +8,9 @@ read several times; steps are as few as memory allows.
 
 Where most updates cancel, buckets turn out small: then two of them become one, whose number is that
 of both modulo half as many.
+
+A row in another bucket than its hash says would not meet the rows it adds up with, and nobody would
+ever notice. So every part that is read is looked at: all its rows must belong to its bucket.
 """
 
 import asyncio
@@ -17,8 +20,10 @@ from functools import partial
 from typing import Final, TypeAlias
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
+from evertide.persist.faults import Corrupt
 from evertide.persist.prepare import load_bytes
 from evertide.persist.state import BlobPart, InlinePart, Part
 from evertide.persist.store.protocol import Blob
@@ -26,12 +31,14 @@ from evertide.persist.upkeep.merge import (
     EncodedPart,
     MergedPart,
     add_up,
+    hashes_of,
     inline_keys,
     merge_few,
     merged_part,
     part_keys,
     split_rows,
 )
+from evertide.persist.upkeep.row_hash import Hashes
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import Timestamp
 
@@ -127,7 +134,7 @@ class BucketMerge:
         buckets: list[list[pa.Table]] = [[] for _ in range(plan.buckets // plan.steps)]
         inline = [part for part in inputs if isinstance(part, InlinePart)]
         tables = await asyncio.to_thread(
-            lambda: _split_rows(inline_keys(self._desc, inline), plan, residue)
+            lambda: _split_inline(inline_keys(self._desc, inline), plan, residue)
         )
         for bucket, table in zip(buckets, tables, strict=True):
             bucket.append(table)
@@ -200,8 +207,10 @@ def _split(
     desc: RelationDesc, part: BlobPart, value: bytes, plan: BucketPlan, residue: int
 ) -> list[pa.Table]:
     keys = part_keys(desc, part, value)
+    hashes = hashes_of(keys)
+    _check_bucket(part, hashes)
     if part.buckets < plan.buckets:
-        return _split_rows(keys, plan, residue)
+        return _split_rows(keys, hashes, plan, residue)
     # All its rows are of one bucket, as its name says.
     nothing = keys.slice(0, 0)
     tables = [nothing] * (plan.buckets // plan.steps)
@@ -209,5 +218,17 @@ def _split(
     return tables
 
 
-def _split_rows(keys: pa.Table, plan: BucketPlan, residue: int) -> list[pa.Table]:
-    return split_rows(keys, residue=residue, steps=plan.steps, buckets=plan.buckets)
+def _check_bucket(part: BlobPart, hashes: Hashes) -> None:
+    strays = int(np.count_nonzero(hashes & np.uint64(part.buckets - 1) != part.bucket))
+    if strays:
+        bucket = f"bucket {part.bucket} of {part.buckets}"
+        message = f"{strays} of its {len(hashes)} rows do not belong to {bucket}"
+        raise Corrupt(message, shard_id=part.shard_id, key=part.key)
+
+
+def _split_inline(keys: pa.Table, plan: BucketPlan, residue: int) -> list[pa.Table]:
+    return _split_rows(keys, hashes_of(keys), plan, residue)
+
+
+def _split_rows(keys: pa.Table, hashes: Hashes, plan: BucketPlan, residue: int) -> list[pa.Table]:
+    return split_rows(keys, hashes, residue=residue, steps=plan.steps, buckets=plan.buckets)

@@ -25,7 +25,7 @@ from evertide.persist.coding.parts import (
 from evertide.persist.coding.updates import UpdateColumns, concat_columns, consolidate_columns
 from evertide.persist.state import BlobPart, InlinePart, Part
 from evertide.persist.threads import give_way
-from evertide.persist.upkeep.row_hash import row_hashes
+from evertide.persist.upkeep.row_hash import Hashes, row_hashes
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import Timestamp
 
@@ -95,13 +95,19 @@ def inline_keys(desc: RelationDesc, parts: Sequence[InlinePart]) -> pa.Table:
     return to_keys(columns_to_table(desc, concat_columns(columns)))
 
 
-def split_rows(keys: pa.Table, *, residue: int, steps: int, buckets: int) -> list[pa.Table]:
+def hashes_of(keys: pa.Table) -> Hashes:
+    """The hash of each update's row."""
+    return row_hashes(keys.drop_columns(list(_OWN_COLUMNS)))
+
+
+def split_rows(
+    keys: pa.Table, hashes: Hashes, *, residue: int, steps: int, buckets: int
+) -> list[pa.Table]:
     """Those rows whose hash is `residue` modulo `steps`, by their buckets.
 
     The first table is of bucket `residue`, the next ones of every `steps`th bucket after it.
     """
-    rows = keys.drop_columns(list(_OWN_COLUMNS))
-    places = row_hashes(rows) & np.uint64(buckets - 1)
+    places = hashes & np.uint64(buckets - 1)
     wanted = np.flatnonzero(places & np.uint64(steps - 1) == residue)
     groups = (places[wanted] // np.uint64(steps)).astype(np.uint16)
     sorted_keys = keys.take(pa.array(wanted[np.argsort(groups, kind="stable")]))

@@ -76,6 +76,8 @@ class Swept:
     purged: list[ShardId] = field(default_factory=list)
     leases_ended: int = 0
     merges_requested: int = 0
+    # Puts that never ended, whose leftovers were removed.
+    unfinished: int = 0
 
 
 class Sweeper:
@@ -120,9 +122,22 @@ class Sweeper:
             except PASSING as error:
                 # Others after it have their turn nevertheless.
                 _log.error("shard cannot be swept", shard_id=shard_id, error=str(error))
-        if swept.deleted or swept.purged:
-            _log.info("swept", parts=len(swept.deleted), shards=len(swept.purged))
+        await self._remove_unfinished(swept)
+        if swept.deleted or swept.purged or swept.unfinished:
+            _log.info(
+                "swept",
+                parts=len(swept.deleted),
+                shards=len(swept.purged),
+                unfinished=swept.unfinished,
+            )
         return swept
+
+    async def _remove_unfinished(self, swept: Swept) -> None:
+        before_ms = self._clock.now_ms() - self._times.old_ms
+        try:
+            swept.unfinished = await self._client.blob.remove_unfinished(before_ms)
+        except PASSING as error:
+            _log.error("unfinished puts cannot be removed", error=str(error))
 
     async def _sweep(self, shard_id: ShardId, swept: Swept) -> None:
         # Before the state: a part that is stored and referred to in between is seen there.

@@ -1,0 +1,225 @@
+-- A PostgreSQL store of format 1, as the first release laid it down: never to be edited.
+
+CREATE TABLE SCHEMA.epoch (
+    one boolean PRIMARY KEY CHECK (one),
+    format integer NOT NULL,
+    epoch bigint NOT NULL,
+    opened_by text NOT NULL
+);
+INSERT INTO SCHEMA.epoch VALUES (true, 1, 0, '');
+
+CREATE TABLE SCHEMA.shards (
+    shard_id text COLLATE "C" PRIMARY KEY,
+    seqno bigint NOT NULL,
+    value bytea NOT NULL
+) WITH (
+    fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+    autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 20000, toast_tuple_target = 8160,
+    toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 2000);
+-- States are packed already; compressing them again costs more than it saves.
+ALTER TABLE SCHEMA.shards ALTER COLUMN value SET STORAGE EXTERNAL;
+
+CREATE TABLE SCHEMA.timelines (
+    timeline text COLLATE "C" PRIMARY KEY,
+    read_ts bigint NOT NULL,
+    write_ts bigint NOT NULL
+) WITH (
+    fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+    autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 20000);
+
+CREATE TABLE SCHEMA.writers (
+    writer text COLLATE "C" PRIMARY KEY,
+    number bigint NOT NULL,
+    outcome text,
+    epoch bigint NOT NULL,
+    used_at timestamptz NOT NULL
+) WITH (
+    fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000,
+    autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 20000);
+
+CREATE TABLE SCHEMA.notes (name text COLLATE "C" PRIMARY KEY, text text NOT NULL);
+
+CREATE FUNCTION SCHEMA.check_epoch(own_epoch bigint) RETURNS void LANGUAGE plpgsql AS $evertide$
+DECLARE
+    current_epoch bigint;
+BEGIN
+    LOCK TABLE SCHEMA.epoch IN ROW SHARE MODE;
+    SELECT e.epoch INTO current_epoch FROM SCHEMA.epoch e WHERE e.one;
+    IF current_epoch <> own_epoch THEN
+        RAISE EXCEPTION USING ERRCODE = 'ET001', MESSAGE = current_epoch;
+    END IF;
+END $evertide$;
+
+CREATE FUNCTION SCHEMA.raise_epoch(expected bigint, token text)
+RETURNS boolean LANGUAGE plpgsql AS $evertide$
+BEGIN
+    PERFORM set_config('lock_timeout', '2s', true);
+    BEGIN
+        LOCK TABLE SCHEMA.epoch IN EXCLUSIVE MODE;
+    EXCEPTION WHEN lock_not_available THEN
+        PERFORM pg_terminate_backend(l.pid) FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+        WHERE l.relation = (SELECT e.tableoid FROM SCHEMA.epoch e) AND l.granted
+            AND l.mode = 'RowShareLock' AND a.datname = current_database()
+            AND a.xact_start < now() - interval '1s';
+        RETURN NULL;
+    END;
+    UPDATE SCHEMA.epoch e SET epoch = expected + 1, opened_by = token WHERE e.epoch = expected;
+    IF FOUND THEN
+        -- The generation just ended may still ask what became of its last attempts.
+        DELETE FROM SCHEMA.writers w WHERE w.epoch < expected;
+    END IF;
+    RETURN EXISTS (
+        SELECT FROM SCHEMA.epoch e WHERE e.epoch = expected + 1 AND e.opened_by = token);
+END $evertide$;
+
+CREATE FUNCTION SCHEMA.keep_attempt(
+    own_epoch bigint, own_writer text, own_number bigint, own_outcome text
+) RETURNS void LANGUAGE plpgsql AS $evertide$
+BEGIN
+    INSERT INTO SCHEMA.writers AS w
+    VALUES (own_writer, own_number, own_outcome, own_epoch, statement_timestamp())
+    ON CONFLICT (writer) DO UPDATE SET number = excluded.number, outcome = excluded.outcome,
+        epoch = excluded.epoch, used_at = excluded.used_at
+    WHERE w.number < excluded.number;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = 'ET002', MESSAGE = 'this attempt has been barred';
+    END IF;
+END $evertide$;
+
+CREATE FUNCTION SCHEMA.settle(own_writer text, own_number bigint)
+RETURNS text LANGUAGE plpgsql AS $evertide$
+DECLARE
+    kept SCHEMA.writers;
+BEGIN
+    -- Waits for a change of this writer that is under way: it holds the row.
+    INSERT INTO SCHEMA.writers AS w
+    SELECT own_writer, own_number, NULL, e.epoch, statement_timestamp() FROM SCHEMA.epoch e
+    ON CONFLICT (writer) DO UPDATE SET number = excluded.number, outcome = NULL,
+        epoch = excluded.epoch, used_at = excluded.used_at
+    WHERE w.number < excluded.number;
+    IF FOUND THEN
+        RETURN NULL;
+    END IF;
+    SELECT * INTO kept FROM SCHEMA.writers w WHERE w.writer = own_writer;
+    IF kept.number <> own_number THEN
+        RAISE EXCEPTION 'attempt % was not settled before attempt %', own_number, kept.number;
+    END IF;
+    RETURN kept.outcome;
+END $evertide$;
+
+CREATE FUNCTION SCHEMA.change(
+    own_epoch bigint, own_writer text, own_number bigint, each_alone boolean,
+    shard_ids text[], expected bigint[], new_values bytea[],
+    applied text[], applied_ts bigint[], claimed text, claimed_ts bigint
+) RETURNS text LANGUAGE plpgsql AS $evertide$
+DECLARE
+    lone boolean := cardinality(shard_ids) = 1;
+    found_seqno bigint;
+    lost text[];
+    made text[];
+    outcome text := '[]';
+BEGIN
+    PERFORM SCHEMA.check_epoch(own_epoch);
+    IF lone THEN
+        SELECT s.seqno INTO found_seqno FROM SCHEMA.shards s WHERE s.shard_id = shard_ids[1]
+        FOR NO KEY UPDATE;
+        IF found_seqno IS DISTINCT FROM expected[1] THEN
+            lost := shard_ids;
+        END IF;
+    ELSE
+        SELECT array_agg(w.shard_id ORDER BY w.place) INTO lost
+        FROM unnest(shard_ids, expected) WITH ORDINALITY AS w (shard_id, seqno, place)
+        LEFT JOIN (
+            SELECT s.shard_id, s.seqno FROM SCHEMA.shards s WHERE s.shard_id = ANY (shard_ids)
+            ORDER BY s.shard_id FOR NO KEY UPDATE
+        ) AS found USING (shard_id)
+        WHERE found.seqno IS DISTINCT FROM w.seqno;
+    END IF;
+    IF lost IS NOT NULL AND (NOT each_alone OR cardinality(lost) = cardinality(shard_ids)) THEN
+        RETURN to_json(lost);
+    END IF;
+
+    IF claimed IS NOT NULL THEN
+        IF applied <> '{}' THEN
+            PERFORM FROM SCHEMA.timelines t WHERE t.timeline = ANY (applied || claimed)
+            ORDER BY t.timeline FOR NO KEY UPDATE;
+        END IF;
+        INSERT INTO SCHEMA.timelines AS t VALUES (claimed, claimed_ts, claimed_ts)
+        ON CONFLICT (timeline) DO UPDATE SET read_ts = claimed_ts, write_ts = claimed_ts
+        WHERE t.write_ts < claimed_ts;
+        IF NOT FOUND THEN
+            RETURN (SELECT t.write_ts FROM SCHEMA.timelines t WHERE t.timeline = claimed);
+        END IF;
+    END IF;
+    IF applied <> '{}' THEN
+        INSERT INTO SCHEMA.timelines AS t
+        SELECT w.timeline, max(w.write_ts), max(w.write_ts)
+        FROM unnest(applied, applied_ts) AS w (timeline, write_ts)
+        GROUP BY w.timeline ORDER BY w.timeline
+        ON CONFLICT (timeline) DO UPDATE SET read_ts = greatest(t.read_ts, excluded.write_ts),
+            write_ts = greatest(t.write_ts, excluded.write_ts);
+    END IF;
+
+    IF array_position(expected, NULL) IS NOT NULL THEN
+        WITH made AS (
+            INSERT INTO SCHEMA.shards
+            SELECT w.shard_id, 1, w.value
+            FROM unnest(shard_ids, expected, new_values) AS w (shard_id, seqno, value)
+            WHERE w.seqno IS NULL AND w.shard_id <> ALL (coalesce(lost, '{}'))
+            ORDER BY w.shard_id
+            ON CONFLICT DO NOTHING
+            RETURNING shard_id)
+        SELECT coalesce(array_agg(m.shard_id), '{}') INTO made FROM made m;
+        SELECT array_agg(w.shard_id ORDER BY w.place) INTO lost
+        FROM unnest(shard_ids, expected) WITH ORDINALITY AS w (shard_id, seqno, place)
+        WHERE w.shard_id = ANY (lost) OR (w.seqno IS NULL AND w.shard_id <> ALL (made));
+        IF lost IS NOT NULL AND NOT each_alone THEN
+            RAISE EXCEPTION USING ERRCODE = 'ET003', MESSAGE = to_json(lost);
+        ELSIF cardinality(lost) = cardinality(shard_ids) THEN
+            RETURN to_json(lost);
+        END IF;
+    END IF;
+
+    IF lost IS NOT NULL THEN
+        outcome := to_json(lost);
+    END IF;
+    PERFORM SCHEMA.keep_attempt(own_epoch, own_writer, own_number, outcome);
+    IF lone THEN
+        UPDATE SCHEMA.shards s SET seqno = s.seqno + 1, value = new_values[1]
+        WHERE s.shard_id = shard_ids[1] AND s.seqno = expected[1];
+    ELSE
+        UPDATE SCHEMA.shards s SET seqno = s.seqno + 1, value = w.value
+        FROM unnest(shard_ids, expected, new_values) AS w (shard_id, seqno, value)
+        WHERE s.shard_id = w.shard_id AND s.seqno = w.seqno;
+    END IF;
+    RETURN outcome;
+END $evertide$;
+
+CREATE FUNCTION SCHEMA.allocate(own_epoch bigint, own_timeline text, at_least bigint, count bigint)
+RETURNS bigint LANGUAGE plpgsql AS $evertide$
+DECLARE
+    last bigint;
+BEGIN
+    PERFORM SCHEMA.check_epoch(own_epoch);
+    INSERT INTO SCHEMA.timelines AS t VALUES (own_timeline, 0, greatest(1, at_least) + count - 1)
+    ON CONFLICT (timeline) DO UPDATE SET write_ts = greatest(t.write_ts + 1, at_least) + count - 1
+    RETURNING t.write_ts INTO last;
+    RETURN last - count + 1;
+END $evertide$;
+
+CREATE FUNCTION SCHEMA.apply(own_epoch bigint, own_timeline text, own_ts bigint)
+RETURNS void LANGUAGE plpgsql AS $evertide$
+BEGIN
+    PERFORM SCHEMA.check_epoch(own_epoch);
+    INSERT INTO SCHEMA.timelines AS t VALUES (own_timeline, own_ts, own_ts)
+    ON CONFLICT (timeline) DO UPDATE
+    SET read_ts = greatest(t.read_ts, own_ts), write_ts = greatest(t.write_ts, own_ts)
+    WHERE t.read_ts < own_ts;
+END $evertide$;
+
+CREATE FUNCTION SCHEMA.note(own_name text, own_text text)
+RETURNS text LANGUAGE plpgsql AS $evertide$
+BEGIN
+    INSERT INTO SCHEMA.notes VALUES (own_name, own_text) ON CONFLICT DO NOTHING;
+    RETURN (SELECT n.text FROM SCHEMA.notes n WHERE n.name = own_name);
+END $evertide$;
