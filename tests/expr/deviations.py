@@ -24,6 +24,14 @@ NOT_COMPARED: dict[str, str] = {
         ("obj_description", "col_description", "shobj_description", "pg_get_expr"),
         "answers for every object alike; PostgreSQL looks into its catalog",
     ),
+    **dict.fromkeys(
+        (
+            "current_setting", "regcollationout", "regconfigout", "regdictionaryout",
+            "regnamespaceout", "regoperatorout", "regoperout", "regprocedureout", "regroleout",
+            "to_regclass", "to_regnamespace", "to_regproc", "to_regrole",
+        ),
+        "looks into the session's snapshot, which is not here",
+    ),
     **dict.fromkeys(("pg_get_userbyid", "jsonb_pretty"), "PostgreSQL's catalog and layout"),
 }  # fmt: skip
 SIGNATURES_NOT_COMPARED: dict[str, str] = {

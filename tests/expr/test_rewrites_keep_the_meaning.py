@@ -8,12 +8,17 @@ import pytest
 
 from evertide.expr.compile import compile_scalar
 from evertide.expr.interpret import Collection, consolidated, evaluate
-from evertide.expr.relation import OuterJoin, Relation
+from evertide.expr.relation import Apply, Map, OuterJoin, Relation
 from evertide.expr.relation_walk import in_order_of_use
-from evertide.expr.scalar import And
+from evertide.expr.scalar import And, OuterColumn
 from evertide.expr.transform.lower_outer_join import lower_outer_join
 from evertide.expr.transform.passes import PASSES, optimize
 from evertide.vocab.datum import Row
+from evertide.vocab.errors import DivisionByZero, encode_error
+from evertide.vocab.ids import GlobalId
+from evertide.vocab.sql_type import FLOAT8, INT8
+from tests.expr import sample
+from tests.expr.sample import call, col, table
 from tests.expr.trees import Trees, random_contents
 
 SEEDS = range(400)
@@ -45,12 +50,35 @@ def test_no_rewrite_makes_a_row_fail(seed: int) -> None:
     compare(relation, rng)
 
 
+@pytest.mark.parametrize("seed", range(600))
+def test_subqueries_that_see_the_row_around_mean_the_same_as_joins(seed: int) -> None:
+    """Without failures: a join passes on an input's errors even if the other has no rows."""
+    rng = Random(seed + 50_000)
+    trees = Trees(rng, fallible=False, correlated=True)
+    compare(trees.subquery(rng.choice([1, 2, 2, 3])), rng)
+
+
+def test_a_subquery_that_fails_for_one_row_around_fails() -> None:
+    divided = Map(table("t2", INT8, INT8), (call(sample.DIVIDE, col(0), OuterColumn(0, 0, INT8)),))
+    relation = Apply(table("t1", INT8, FLOAT8), divided)
+    contents = {
+        GlobalId("t1"): Collection([((1, 1.0), 1), ((0, 1.0), 2)]),
+        GlobalId("t2"): Collection([((6, 6), 1)]),
+    }
+    for executed in (relation, optimize(relation)):
+        found = evaluate(executed, contents.__getitem__)
+        assert [row for row, _ in found.rows] == [(1, 1.0, 6, 6, 6)]
+        assert errors_of(found) == {encode_error(DivisionByZero("division by zero")): 2}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(200))
 def test_many_more_trees(block: int) -> None:
     for seed in range(1_000_000 + block * 200, 1_000_200 + block * 200):
         rng = Random(seed)
         compare(Trees(rng, fallible=seed % 2 == 0).relation(rng.choice([2, 3, 4])), rng)
+        correlated = Trees(rng, fallible=False, correlated=True)
+        compare(correlated.subquery(rng.choice([1, 2, 3])), rng)
 
 
 def compare(relation: Relation, rng: Random) -> None:
@@ -70,7 +98,7 @@ def compare(relation: Relation, rng: Random) -> None:
 def test_each_pass_alone_keeps_rows(seed: int) -> None:
     """So that a mistake is not hidden by the pass after it."""
     rng = Random(seed + 20_000)
-    relation = lower_outer_join(Trees(rng, fallible=False).relation(3))
+    relation = lower_outer_join(Trees(rng, fallible=False, correlated=seed % 2 == 0).relation(3))
     contents = random_contents(rng)
     expected = contents_of(evaluate(relation, contents.__getitem__), relation)
     for rewrite in PASSES:

@@ -9,8 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evertide.expr.codec import decode_relation, decode_scalar, encode_relation, encode_scalar
+from evertide.expr.functions.rows import find_table_functions
 from evertide.expr.functions.table import AGGREGATE_FUNCTIONS, SCALAR_FUNCTIONS, by_signature
-from evertide.expr.relation import Join, Relation
+from evertide.expr.relation import (
+    AggregateCall,
+    ArgumentOrder,
+    FlatMap,
+    Join,
+    Reduce,
+    Relation,
+)
 from evertide.expr.relation_walk import in_order_of_use
 from evertide.expr.scalar import Call, Literal, Parameter, SessionCall
 from evertide.expr.scalar_codec import UnreadablePlan, scalar_key
@@ -31,10 +39,12 @@ from tests.expr import sample
 from tests.expr.sample import call, col, lit, table
 from tests.expr.trees import Trees
 
+ARRAY = array_of(INT8)
+
 
 @pytest.mark.parametrize("seed", range(100))
 def test_a_relation_survives(seed: int) -> None:
-    relation = Trees(Random(seed)).relation(3)
+    relation = Trees(Random(seed), correlated=True).relation(3)
     encoded = encode_relation(relation)
     decoded = decode_relation(encoded, sample.by_signature)
     assert encode_relation(decoded) == encoded
@@ -83,6 +93,17 @@ def test_every_row_of_the_function_table_is_found_again() -> None:
 def test_what_is_bound_later_travels_too() -> None:
     for scalar in (Parameter(1, INT8), SessionCall("now", TEXT)):
         assert decode_scalar(encode_scalar(scalar), by_signature) == scalar
+
+
+def test_a_table_function_and_an_ordered_aggregate_travel_too() -> None:
+    (unnest,) = [row for row in find_table_functions("unnest") if row.arguments == (ARRAY,)]
+    flat = FlatMap(table("t", ARRAY), unnest, (col(0, ARRAY),), ordinality=True)
+    order = (ArgumentOrder(col(1), descending=True, nulls_first=True), ArgumentOrder(col(2)))
+    call_ = AggregateCall(sample.STRING_AGG, col(0, TEXT), order=order)
+    for relation in (flat, Reduce(flat, (), (call_,))):
+        encoded = encode_relation(relation)
+        decoded = decode_relation(encoded, sample.by_signature)
+        assert decoded == relation
 
 
 def test_shared_subtrees_stay_shared() -> None:

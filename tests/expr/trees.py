@@ -8,6 +8,7 @@ from random import Random
 from evertide.expr.interpret import Collection
 from evertide.expr.relation import (
     AggregateCall,
+    Apply,
     Constant,
     Distinct,
     Filter,
@@ -26,7 +27,17 @@ from evertide.expr.relation import (
     Union,
 )
 from evertide.expr.relation_walk import inputs_of
-from evertide.expr.scalar import And, Case, Coalesce, ColumnRef, IsNull, Literal, Or, Scalar
+from evertide.expr.scalar import (
+    And,
+    Case,
+    Coalesce,
+    ColumnRef,
+    IsNull,
+    Literal,
+    Or,
+    OuterColumn,
+    Scalar,
+)
 from evertide.vocab.datum import Datum, Interval, Row
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.sql_type import BOOL, FLOAT8, INT8, INTERVAL, NUMERIC, TEXT, Kind, SqlType
@@ -102,7 +113,7 @@ def most_rows(relation: Relation) -> int:
     match relation:
         case Get() | Constant():
             return TABLE_ROWS
-        case Join() | OuterJoin():
+        case Join() | OuterJoin() | Apply():
             return prod(below) + sum(below)
         case _:
             return sum(below)
@@ -115,6 +126,9 @@ class Trees:
     rng: Random
     fallible: bool = True
     outer: bool = True
+    correlated: bool = False
+    # Types of the rows around what is being made, innermost first.
+    around: tuple[Types, ...] = ()
 
     def relation(self, depth: int) -> Relation:
         if depth == 0:
@@ -125,6 +139,8 @@ class Trees:
         ]  # fmt: skip
         if self.outer:
             makers += [self._outer_join, self._outer_join]
+        if self.correlated:
+            makers += [self._apply] * 8
         made = self.rng.choice(makers)(depth - 1)
         if most_rows(made) > MOST_ROWS:
             return self._leaf()
@@ -186,6 +202,46 @@ class Trees:
         if self.rng.random() < 0.2:
             on = ()
         return OuterJoin(self.rng.choice(["left", "right", "full"]), left, right, on)
+
+    def _apply(self, depth: int) -> Relation:
+        return self.subquery(depth)
+
+    def subquery(self, depth: int) -> Relation:
+        """An Apply whose right side looks around in at least one place, mostly in several."""
+        left = self.relation(0 if self.rng.random() < 0.5 else depth)
+        around = self.around
+        self.around = (left.types, *around)
+        right = self.rng.choice([self.relation, self._looking, self._looking, self._both_looking])(
+            depth
+        )
+        self.around = around
+        return Apply(left, right)
+
+    def _looking(self, depth: int) -> Relation:
+        """A relation, and over it what looks around."""
+        source = self.relation(depth)
+        sql_type = self.rng.choice([INT8, INT8, TEXT, FLOAT8, INTERVAL])
+        outer = self._outer_column(sql_type)
+        columns = [i for i, one in enumerate(source.types) if one == sql_type]
+        if outer is None or self.rng.random() < 0.3:
+            return Map(source, (self.scalar(source.types, INT8, 1),) if outer is None else (outer,))
+        if not columns:
+            return Filter(source, (IsNull(outer),))
+        column = ColumnRef(self.rng.choice(columns), sql_type)
+        return Filter(source, (call(EQUALITY[sql_type.kind], column, outer),))
+
+    def _both_looking(self, depth: int) -> Relation:
+        """A join of two that look around, which must look at one and the same row."""
+        return Join((self._looking(depth - 1 if depth else 0), self._looking(0)))
+
+    def _outer_column(self, wanted: SqlType) -> Scalar | None:
+        found = [
+            OuterColumn(depth, index, sql_type)
+            for depth, types in enumerate(self.around)
+            for index, sql_type in enumerate(types)
+            if sql_type == wanted
+        ]
+        return self.rng.choice(found) if found else None
 
     def _reduce(self, depth: int) -> Relation:
         source = self.relation(depth)
@@ -259,6 +315,10 @@ class Trees:
 
     def scalar(self, types: Types, wanted: SqlType, depth: int) -> Scalar:
         columns = [i for i, sql_type in enumerate(types) if sql_type == wanted]
+        if self.around and self.rng.random() < 0.4:
+            outer = self._outer_column(wanted)
+            if outer is not None:
+                return outer
         if columns and self.rng.random() < 0.5:
             return ColumnRef(self.rng.choice(columns), wanted)
         if depth == 0 or self.rng.random() < 0.15:
@@ -294,7 +354,8 @@ class Trees:
         column = self.rng.randrange(len(types)) if types else None
         anything: Scalar = lit(1) if column is None else ColumnRef(column, types[column])
         # Infallible, because such an equality may become a join key: see _equalities.
-        safe = tuple(Trees(self.rng, fallible=False).scalar(types, INT8, depth) for _ in range(2))
+        careful = Trees(self.rng, fallible=False, around=self.around)
+        safe = tuple(careful.scalar(types, INT8, depth) for _ in range(2))
         choices: list[Scalar] = [
             call(sample.EQUAL, *safe), call(sample.LESS, *ints), call(sample.LESS, *ints),
             And(bools), Or(bools), call(sample.NOT, bools[0]), IsNull(anything),

@@ -45,6 +45,13 @@ def test_with_runs_on_disk(tmp_path: Path, seed: int) -> None:
     check(seed, tmp_path, depth=1 + seed % 3, spill_records=4)
 
 
+@pytest.mark.parametrize("seed", range(4_000, 4_080))
+def test_subqueries_that_see_the_row_around(tmp_path: Path, seed: int) -> None:
+    rng = Random(seed)
+    relation = Trees(rng, fallible=False, correlated=True).subquery(1 + seed % 2)
+    check_relation(optimize(relation), rng, tmp_path, spill_records=7)
+
+
 def keep_all_groups_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("group_cache", "members"):
         monkeypatch.setattr(f"evertide.spark.operators.{module}.LEAST_ROWS", 1)

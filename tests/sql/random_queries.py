@@ -56,17 +56,23 @@ SET_OPERATORS: Final = ("UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXC
 
 
 class QueryMaker:
-    """Makes one query after another from a seed."""
+    """Makes one query after another from a seed.
 
-    def __init__(self, seed: int) -> None:
+    `correlated`: subqueries in expressions name columns of the queries around them, too.
+    """
+
+    def __init__(self, seed: int, *, correlated: bool = False) -> None:
         self._random = random.Random(seed)
         self._aliases = 0
+        self._correlated = correlated
+        # Columns of the queries around the one that is being made.
+        self._around: tuple[Column, ...] = ()
 
     def query(self) -> str:
         """A query of one to three columns."""
         width = self._random.randint(1, 3)
         types = [self._random.choice("itbnd") for _ in range(width)]
-        return self._query(self._random.randint(1, 3), types)
+        return self._query(self._random.randint(*((2, 4) if self._correlated else (1, 3))), types)
 
     def _chance(self, probability: float) -> bool:
         return self._random.random() < probability
@@ -75,9 +81,17 @@ class QueryMaker:
         if depth > 1 and self._chance(0.15):
             operator = self._random.choice(SET_OPERATORS)
             return f"({self._query(depth - 1, types)}) {operator} ({self._query(depth - 1, types)})"
+        around = self._around
         sources = [self._source(depth - 1) for _ in range(self._random.randint(1, 2))]
         columns = [column for _, found in sources for column in found]
         tables = ", ".join(table for table, _ in sources)
+        if self._correlated:
+            self._around = (*around, *columns)
+        query = self._select(types, columns, depth, tables)
+        self._around = around
+        return query
+
+    def _select(self, types: Sequence[str], columns: list[Column], depth: int, tables: str) -> str:
         where = f" WHERE {self._expression('b', columns, depth)}" if self._chance(0.6) else ""
         make = self._grouped if self._chance(0.3) else self._plain
         return make(types, columns, depth, f" FROM {tables}{where}")
@@ -105,13 +119,23 @@ class QueryMaker:
                 values.append(self._random.choice(fitting))
             else:
                 form = self._random.choice(AGGREGATES[one])
+                # Over columns of a query around, an aggregate would be that query's.
+                around, self._around = self._around, ()
                 values.append(self._filled(form, columns, depth))
+                self._around = around
         shown = ", ".join(f"{value} AS c{i}" for i, value in enumerate(values))
         by = " GROUP BY " + ", ".join(name for name, _ in keys) if keys else ""
         having = f" HAVING count(*) >= {self._random.randint(0, 2)}" if self._chance(0.3) else ""
         return f"SELECT {shown}{rest}{by}{having}"
 
     def _source(self, depth: int) -> tuple[str, list[Column]]:
+        """A member of FROM, which sees no other, nor the query that it is in."""
+        around, self._around = self._around, ()
+        source = self._any_source(depth)
+        self._around = around
+        return source
+
+    def _any_source(self, depth: int) -> tuple[str, list[Column]]:
         self._aliases += 1
         alias = f"a{self._aliases}"
         choice = self._random.random()
@@ -138,11 +162,15 @@ class QueryMaker:
         return f"({left} {self._random.choice(JOINS)} {right} ON {on})", columns
 
     def _expression(self, kind: str, columns: Sequence[Column], depth: int) -> str:
-        named = [name for name, one in columns if one == kind]
+        seen = self._around if self._chance(0.4) else columns
+        named = [name for name, one in (seen or columns) if one == kind]
         if depth <= 0 or self._chance(0.35):
             pool = named if named and self._chance(0.8) else CONSTANTS[kind]
             return self._random.choice(pool)
-        return self._filled(self._random.choice(FORMS[kind]), columns, depth)
+        forms = FORMS[kind]
+        if self._correlated and self._chance(0.5):
+            forms = tuple(form for form in forms if "{q}" in form) or forms
+        return self._filled(self._random.choice(forms), columns, depth)
 
     def _filled(self, form: str, columns: Sequence[Column], depth: int) -> str:
         makers: dict[str, Callable[[], str]] = {

@@ -40,19 +40,24 @@ def postgres(postgres_dsn: str) -> Iterator[psycopg.Connection]:
         yield connection
 
 
+@pytest.mark.parametrize("correlated", [False, True])
 @pytest.mark.parametrize("seed", range(5))
-def test_a_few_seeds(seed: int, database: Database, postgres: psycopg.Connection) -> None:
-    compare_many(seed, database, postgres)
+def test_a_few_seeds(
+    seed: int, correlated: bool, database: Database, postgres: psycopg.Connection
+) -> None:
+    compare_many(QueryMaker(seed, correlated=correlated), database, postgres)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("correlated", [False, True])
 @pytest.mark.parametrize("seed", range(1_000, 1_100))
-def test_many_seeds(seed: int, database: Database, postgres: psycopg.Connection) -> None:
-    compare_many(seed, database, postgres)
+def test_many_seeds(
+    seed: int, correlated: bool, database: Database, postgres: psycopg.Connection
+) -> None:
+    compare_many(QueryMaker(seed, correlated=correlated), database, postgres)
 
 
-def compare_many(seed: int, database: Database, postgres: psycopg.Connection) -> None:
-    maker = QueryMaker(seed)
+def compare_many(maker: QueryMaker, database: Database, postgres: psycopg.Connection) -> None:
     for _ in range(PER_SEED):
         compare(maker.query(), database, postgres)
 

@@ -31,9 +31,11 @@ from evertide.expr.functions.row import ScalarFunction
 from evertide.expr.functions.table import by_signature
 from evertide.expr.join_order import Extension, connected_order, inner_equivalences, offsets_of
 from evertide.expr.relation import (
+    Apply,
     Constant,
     Distinct,
     Filter,
+    FlatMap,
     Get,
     Join,
     Map,
@@ -123,8 +125,8 @@ class _Builder:
                 return self.add(ThresholdNode(self.place(source), types))
             case Union(inputs=inputs):
                 return self.add(UnionNode(tuple(self.place(source) for source in inputs), types))
-            case OuterJoin():
-                raise AssertionError("outer joins are lowered first")
+            case OuterJoin() | Apply() | FlatMap():
+                raise AssertionError(f"{type(relation).__name__} is lowered or refused first")
             case _:
                 assert_never(relation)
 

@@ -11,11 +11,15 @@ from typing import assert_never
 import msgspec
 
 from evertide.expr.functions.row import AggregateFunction
+from evertide.expr.functions.rows import table_function_by_signature
 from evertide.expr.relation import (
     AggregateCall,
+    Apply,
+    ArgumentOrder,
     Constant,
     Distinct,
     Filter,
+    FlatMap,
     Get,
     Join,
     Map,
@@ -109,6 +113,10 @@ def plain_node(node: Relation) -> Plain:
             return ["filter", plain_scalars(predicates)]
         case Join(equivalences=equivalences):
             return ["join", [list(members) for members in equivalences]]
+        case FlatMap(function=function, arguments=arguments, ordinality=ordinality):
+            return ["flat map", function.signature, plain_scalars(arguments), ordinality]
+        case Apply():
+            return ["apply"]
         case OuterJoin(kind=kind, on=on):
             return ["outer join", kind, plain_scalars(on)]
         case Reduce(keys=keys, aggregates=aggregates):
@@ -142,6 +150,11 @@ def _read_node(plain: Plain, inputs: list[Relation], functions: FunctionLookup) 
             return Filter(source, read_scalars(predicates, functions))
         case ["join", list(equivalences)], _:
             return Join(tuple(inputs), tuple(as_ints(members) for members in equivalences))
+        case ["flat map", str(signature), arguments, bool(ordinality)], [source]:
+            function = table_function_by_signature(signature)
+            return FlatMap(source, function, read_scalars(arguments, functions), ordinality)
+        case ["apply"], [left, right]:
+            return Apply(left, right)
         case ["outer join", str(kind), on], [left, right]:
             return OuterJoin(kind, left, right, read_scalars(on, functions))
         case ["reduce", keys, calls], [source]:
@@ -189,6 +202,7 @@ def plain_calls(calls: Sequence[AggregateCall]) -> Plain:
             call.function.signature,
             None if call.argument is None else plain_scalar(call.argument),
             call.distinct,
+            [[plain_scalar(o.key), o.descending, o.nulls_first] for o in call.order],
         ]
         for call in calls
     ]
@@ -200,8 +214,10 @@ def read_calls(plain: Plain, functions: FunctionLookup) -> tuple[AggregateCall, 
 
 
 def _read_call(plain: Plain, functions: FunctionLookup) -> AggregateCall:
-    signature, argument, distinct = as_list(plain)
+    signature, argument, distinct, order = as_list(plain)
     function = functions(as_str(signature))
     assert isinstance(function, AggregateFunction), f"{signature!r} is not an aggregate"
     scalar = None if argument is None else read_scalar(argument, functions)
-    return AggregateCall(function, scalar, bool(distinct))
+    keys = [as_list(key) for key in as_list(order)]
+    orders = tuple(ArgumentOrder(read_scalar(k, functions), bool(d), bool(n)) for k, d, n in keys)
+    return AggregateCall(function, scalar, bool(distinct), orders)

@@ -17,6 +17,7 @@ from evertide.expr.scalar import (
     IsNull,
     Literal,
     Or,
+    OuterColumn,
     Parameter,
     Scalar,
     SessionCall,
@@ -48,7 +49,7 @@ def compile_scalar(scalar: Scalar) -> Evaluate:
         case IsNull(argument):
             inner = compile_scalar(argument)
             return lambda row: inner(row) is None
-        case Parameter() | SessionCall():
+        case OuterColumn() | Parameter() | SessionCall():
             raise AssertionError(f"{scalar} must be substituted before anything runs")
         case _:
             assert_never(scalar)

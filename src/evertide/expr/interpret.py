@@ -14,12 +14,15 @@ from evertide.expr.aggregate import evaluate_aggregate, least_error
 from evertide.expr.budget import Budget
 from evertide.expr.compile import Evaluate, compile_predicates, compile_scalar
 from evertide.expr.join_order import Extension, connected_order, inner_equivalences
+from evertide.expr.outer_columns import bind_row, free_columns
 from evertide.expr.relation import (
     AggregateCall,
+    Apply,
     Constant,
     Distinct,
     Filter,
     Finishing,
+    FlatMap,
     Get,
     Join,
     Map,
@@ -35,6 +38,7 @@ from evertide.expr.relation import (
     Union,
 )
 from evertide.expr.row_key import group_key, identity_function, in_order, join_key, least
+from evertide.expr.scalar import Scalar
 from evertide.vocab.datum import Datum, Row
 from evertide.vocab.errors import InternalError, SqlError, decode_error, encode_error
 from evertide.vocab.ids import GlobalId
@@ -144,6 +148,10 @@ class _Evaluation:
                 return _map(self.of(source), [compile_scalar(scalar) for scalar in scalars])
             case Filter(input=source, predicates=predicates):
                 return _filter(self.of(source), compile_predicates(predicates))
+            case FlatMap(input=source):
+                return _flat_map(relation, self.of(source), self._budget)
+            case Apply():
+                return self._apply(relation)
             case Join(inputs=inputs):
                 return _join(relation, [self.of(source) for source in inputs], self._budget)
             case Reduce(input=source):
@@ -162,6 +170,24 @@ class _Evaluation:
                 raise AssertionError("outer joins are lowered before anything runs")
             case _:
                 assert_never(relation)
+
+    def _apply(self, apply: Apply) -> Collection:
+        """Right once for each combination of the values it looks at, in rows of left."""
+        left = self.of(apply.left)
+        used = sorted({c.index for c in free_columns(apply.right) if c.depth == 0})
+        types = tuple(apply.left.types[column] for column in used)
+        identity, pick = identity_function(types), picker(tuple(used))
+        known: dict[Hashable, Collection] = {}
+        rows: list[Counted] = []
+        errors = list(left.errors)
+        for row, count in left.rows:
+            key: Hashable = pick(row) if identity is None else identity(pick(row))
+            if key not in known:
+                known[key] = self.of(bind_row(apply.right, row))
+            right = known[key]
+            rows += [(row + other, count * times) for other, times in right.rows]
+            errors += [(error, count * times) for error, times in right.errors]
+        return Collection(rows, errors)
 
 
 def _project(source: Collection, columns: tuple[int, ...]) -> Collection:
@@ -189,6 +215,24 @@ def _filter(source: Collection, holds: Callable[[Row], bool]) -> Collection:
                 rows.append(counted)
         except SqlError as error:
             errors.append((encode_error(error), counted[1]))
+    return Collection(rows, errors)
+
+
+def _flat_map(node: FlatMap, source: Collection, budget: Budget) -> Collection:
+    arguments = [compile_scalar(argument) for argument in node.arguments]
+    rows: list[Counted] = []
+    errors = list(source.errors)
+    for row, count in source.rows:
+        try:
+            values = [argument(row) for argument in arguments]
+            given = [] if None in values else list(node.function.body(*values))
+        except SqlError as error:
+            errors.append((encode_error(error), count))
+            continue
+        budget.spend(len(given))
+        if node.ordinality:
+            given = [(*one, number) for number, one in enumerate(given, 1)]
+        rows += [(row + one, count) for one in given]
     return Collection(rows, errors)
 
 
@@ -266,8 +310,9 @@ def _reduce(reduce: Reduce, source: Collection) -> Collection:
     """Group, then aggregate. A row whose key or argument fails is an error instead of a member."""
     keys = [compile_scalar(key) for key in reduce.keys]
     arguments = [
-        None if call.argument is None else compile_scalar(call.argument)
+        None if scalar is None else compile_scalar(scalar)
         for call in reduce.aggregates
+        for scalar in _member_scalars(call)
     ]
     errors = list(source.errors)
     members: list[Counted] = []
@@ -289,10 +334,16 @@ def _reduce(reduce: Reduce, source: Collection) -> Collection:
 
 
 def _member_types(reduce: Reduce) -> Types:
-    """Keys, then arguments; count(*) has a column too, always NULL."""
+    """Keys, then arguments with their order; count(*) has a column too, always NULL."""
     return tuple(key.type for key in reduce.keys) + tuple(
-        call.type if call.argument is None else call.argument.type for call in reduce.aggregates
+        call.type if scalar is None else scalar.type
+        for call in reduce.aggregates
+        for scalar in _member_scalars(call)
     )
+
+
+def _member_scalars(call: AggregateCall) -> tuple[Scalar | None, ...]:
+    return (call.argument, *(order.key for order in call.order))
 
 
 def _groups(members: list[Counted], types: Types, width: int) -> Iterable[list[Counted]]:
@@ -310,11 +361,13 @@ def _reduced_row(reduce: Reduce, group: list[Counted]) -> Row:
     shown = least(key_types, (row[:width] for row, count in group if count > 0))
     results: list[Datum] = []
     failures: list[SqlError] = []
-    for number, call in enumerate(reduce.aggregates, width):
+    column = width
+    for call in reduce.aggregates:
         try:
-            results.append(_aggregate(call, number, group))
+            results.append(_aggregate(call, column, group))
         except SqlError as error:
             failures.append(error)
+        column += 1 + len(call.order)
     if failures:
         raise least_error(failures)
     return shown + tuple(results)
@@ -324,9 +377,26 @@ def _aggregate(call: AggregateCall, column: int, group: list[Counted]) -> Datum:
     total = sum(count for _, count in group)
     if call.argument is None:
         return evaluate_aggregate(call, total, [])
+    if call.order:
+        return _ordered_aggregate(call, column, group)
     given = [((row[column],), count) for row, count in group if row[column] is not None]
     values = consolidated(given, (call.argument.type,))
     return evaluate_aggregate(call, total, [(row[0], count) for row, count in values])
+
+
+def _ordered_aggregate(call: AggregateCall, column: int, group: list[Counted]) -> Datum:
+    """Over the arguments in the order asked for; equal keys by the argument itself."""
+    assert call.function.finish_rows is not None, f"{call.function} does not depend on order"
+    assert call.argument is not None
+    width = 1 + len(call.order)
+    types = (call.argument.type, *(order.key.type for order in call.order))
+    given = [(row[column : column + width], n) for row, n in group if row[column] is not None]
+    keys = tuple(
+        OrderKey(number, order.descending, order.nulls_first)
+        for number, order in enumerate(call.order, 1)
+    )
+    sorted_rows = in_order(consolidated(given, types), itemgetter(0), types, keys)
+    return call.function.finish_rows([row[0] for row, n in sorted_rows for _ in range(n)])
 
 
 def _distinct(source: Collection, types: Types) -> Collection:

@@ -6,18 +6,18 @@ an operator passes on its inputs' errors unchanged and adds those of its own exp
 retracted row takes its error with it.
 
 What executors need not know is lowered first (transform/): OuterJoin becomes Join, Distinct, Negate
-and Union; WHERE over a product becomes a Join with equivalences.
+and Union; Apply becomes joins; WHERE over a product becomes a Join with equivalences.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from evertide.expr.functions.row import AggregateFunction
+from evertide.expr.functions.row import AggregateFunction, TableFunction
 from evertide.expr.scalar import Scalar
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId
-from evertide.vocab.sql_type import SqlType
+from evertide.vocab.sql_type import INT8, SqlType
 
 Types: TypeAlias = tuple[SqlType, ...]
 
@@ -105,12 +105,59 @@ class OuterJoin:
 
 
 @dataclass(frozen=True)
+class Apply:
+    """A row of left beside each row that right gives for it: a subquery that sees the row around.
+
+    Right's scalars name left's columns as OuterColumns of depth 0. Transform decorrelate makes
+    joins of it, so no executor but the interpreter, which is their oracle, meets one.
+    """
+
+    left: "Relation"
+    right: "Relation"
+
+    @cached_property
+    def types(self) -> Types:
+        return self.left.types + self.right.types
+
+
+@dataclass(frozen=True)
+class FlatMap:
+    """A row of the input beside each row that the function gives for it.
+
+    `ordinality` adds the number of the function's row, from 1, as the last column.
+    """
+
+    input: "Relation"
+    function: TableFunction
+    arguments: tuple[Scalar, ...]
+    ordinality: bool = False
+
+    @cached_property
+    def types(self) -> Types:
+        added = tuple(sql_type for _, sql_type in self.function.columns)
+        return self.input.types + added + ((INT8,) if self.ordinality else ())
+
+
+@dataclass(frozen=True)
+class ArgumentOrder:
+    """One key of ORDER BY inside an aggregate; NULLs are placed as in OrderKey."""
+
+    key: Scalar
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True)
 class AggregateCall:
-    """One aggregate of a Reduce. FILTER has become a CASE inside the argument already."""
+    """One aggregate of a Reduce. FILTER has become a CASE inside the argument already.
+
+    `order`: the order in which the arguments are looked at, ties by value; none: by value.
+    """
 
     function: AggregateFunction
     argument: Scalar | None  # None: count(*)
     distinct: bool = False
+    order: tuple[ArgumentOrder, ...] = ()
 
     @property
     def type(self) -> SqlType:
@@ -208,8 +255,8 @@ class Union:
 
 
 Relation: TypeAlias = (
-    Constant | Get | Project | Map | Filter | Join | OuterJoin | Reduce | Distinct | TopK | Negate
-    | Threshold | Union
+    Constant | Get | Project | Map | Filter | FlatMap | Join | OuterJoin | Apply | Reduce | Distinct
+    | TopK | Negate | Threshold | Union
 )  # fmt: skip
 
 

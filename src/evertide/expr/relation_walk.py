@@ -10,9 +10,12 @@ from dataclasses import replace
 from typing import TypeAlias, assert_never
 
 from evertide.expr.relation import (
+    AggregateCall,
+    Apply,
     Constant,
     Distinct,
     Filter,
+    FlatMap,
     Get,
     Join,
     Map,
@@ -37,12 +40,12 @@ def inputs_of(relation: Relation) -> tuple[Relation, ...]:
             return ()
         case Join(inputs=inputs) | Union(inputs=inputs):
             return inputs
-        case OuterJoin(left=left, right=right):
+        case OuterJoin(left=left, right=right) | Apply(left=left, right=right):
             return (left, right)
         case (
             Project(input=source) | Map(input=source) | Filter(input=source) | Reduce(input=source)
-            | Distinct(input=source) | TopK(input=source) | Negate(input=source)
-            | Threshold(input=source)
+            | FlatMap(input=source) | Distinct(input=source) | TopK(input=source)
+            | Negate(input=source) | Threshold(input=source)
         ):  # fmt: skip
             return (source,)
         case _:
@@ -58,10 +61,11 @@ def with_inputs(relation: Relation, inputs: tuple[Relation, ...]) -> Relation:
             return relation
         case Join() | Union():
             return replace(relation, inputs=inputs)
-        case OuterJoin():
+        case OuterJoin() | Apply():
             return replace(relation, left=inputs[0], right=inputs[1])
         case (
-            Project() | Map() | Filter() | Reduce() | Distinct() | TopK() | Negate() | Threshold()
+            Project() | Map() | Filter() | FlatMap() | Reduce() | Distinct() | TopK() | Negate()
+            | Threshold()
         ):  # fmt: skip
             return replace(relation, input=inputs[0])
         case _:
@@ -110,16 +114,32 @@ def scalars_of(relation: Relation) -> tuple[Scalar, ...]:
             return predicates
         case OuterJoin(on=on):
             return on
+        case FlatMap(arguments=arguments):
+            return arguments
         case Reduce(keys=keys, aggregates=aggregates):
-            arguments = tuple(call.argument for call in aggregates if call.argument is not None)
-            return keys + arguments
+            given = tuple(scalar for call in aggregates for scalar in argument_scalars(call))
+            return keys + given
         case (
-            Constant() | Get() | Project() | Join() | Distinct() | TopK() | Negate() | Threshold()
-            | Union()
+            Constant() | Get() | Project() | Join() | Apply() | Distinct() | TopK() | Negate()
+            | Threshold() | Union()
         ):  # fmt: skip
             return ()
         case _:
             assert_never(relation)
+
+
+def argument_scalars(call: AggregateCall) -> tuple[Scalar, ...]:
+    """What an aggregate computes from each row: its argument, then what that is ordered by."""
+    keys = tuple(order.key for order in call.order)
+    return keys if call.argument is None else (call.argument, *keys)
+
+
+def rewrite_arguments(call: AggregateCall, change: Callable[[Scalar], Scalar]) -> AggregateCall:
+    """The same aggregate with `change` applied to each of these as a whole."""
+    if call.argument is None:
+        return call
+    order = tuple(replace(order, key=change(order.key)) for order in call.order)
+    return replace(call, argument=change(call.argument), order=order)
 
 
 def rewrite_scalars(relation: Relation, change: Callable[[Scalar], Scalar]) -> Relation:
@@ -129,17 +149,16 @@ def rewrite_scalars(relation: Relation, change: Callable[[Scalar], Scalar]) -> R
             return replace(relation, scalars=tuple(map(change, scalars)))
         case Filter(predicates=predicates):
             return replace(relation, predicates=tuple(map(change, predicates)))
+        case FlatMap(arguments=arguments):
+            return replace(relation, arguments=tuple(map(change, arguments)))
         case OuterJoin(on=on):
             return replace(relation, on=tuple(map(change, on)))
         case Reduce(keys=keys, aggregates=aggregates):
-            calls = tuple(
-                call if call.argument is None else replace(call, argument=change(call.argument))
-                for call in aggregates
-            )
+            calls = tuple(rewrite_arguments(call, change) for call in aggregates)
             return replace(relation, keys=tuple(map(change, keys)), aggregates=calls)
         case (
-            Constant() | Get() | Project() | Join() | Distinct() | TopK() | Negate() | Threshold()
-            | Union()
+            Constant() | Get() | Project() | Join() | Apply() | Distinct() | TopK() | Negate()
+            | Threshold() | Union()
         ):  # fmt: skip
             return relation
         case _:

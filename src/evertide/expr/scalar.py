@@ -22,6 +22,20 @@ class ColumnRef:
 
 
 @dataclass(frozen=True, slots=True)
+class OuterColumn:
+    """A column of a row around this one: of the left side of an Apply, seen from its right side.
+
+    `depth` counts the Applies between, innermost first, from 0. It becomes a ColumnRef when the
+    Apply becomes a join. `nullable` False: the column is never NULL, which makes that join cheaper.
+    """
+
+    depth: int
+    index: int
+    type: SqlType
+    nullable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Literal:
     """A constant; None is a typed NULL."""
 
@@ -114,5 +128,6 @@ class IsNull:
 
 
 Scalar: TypeAlias = (
-    ColumnRef | Literal | Parameter | SessionCall | Call | And | Or | Case | Coalesce | IsNull
-)
+    ColumnRef | OuterColumn | Literal | Parameter | SessionCall | Call | And | Or | Case | Coalesce
+    | IsNull
+)  # fmt: skip

@@ -22,6 +22,7 @@ from evertide.expr.scalar import (
     IsNull,
     Literal,
     Or,
+    OuterColumn,
     Parameter,
     Scalar,
     SessionCall,
@@ -132,6 +133,8 @@ def plain_scalar(scalar: Scalar) -> Plain:
     match scalar:
         case ColumnRef(index=index, type=sql_type):
             return ["column", index, plain_type(sql_type)]
+        case OuterColumn(depth=depth, index=index, type=sql_type, nullable=nullable):
+            return ["outer", depth, index, plain_type(sql_type), nullable]
         case Literal(value=value, type=sql_type):
             return ["literal", plain_datum(sql_type, value), plain_type(sql_type)]
         case Parameter(index=index, type=sql_type):
@@ -160,6 +163,8 @@ def read_scalar(plain: Plain, functions: FunctionLookup) -> Scalar:
     match plain:
         case ["column", int(index), sql_type]:
             return ColumnRef(index, read_type(sql_type))
+        case ["outer", int(depth), int(index), sql_type, bool(nullable)]:
+            return OuterColumn(depth, index, read_type(sql_type), nullable)
         case ["literal", value, sql_type]:
             literal_type = read_type(sql_type)
             return Literal(read_datum(literal_type, value), literal_type)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import assert_never
 
+from evertide.expr.functions.row import Knowledge
 from evertide.expr.scalar import (
     And,
     Call,
@@ -12,6 +13,7 @@ from evertide.expr.scalar import (
     IsNull,
     Literal,
     Or,
+    OuterColumn,
     Parameter,
     Scalar,
     SessionCall,
@@ -21,7 +23,7 @@ from evertide.expr.scalar import (
 def children(scalar: Scalar) -> tuple[Scalar, ...]:
     """The scalars directly below, in order of evaluation."""
     match scalar:
-        case ColumnRef() | Literal() | Parameter() | SessionCall():
+        case ColumnRef() | OuterColumn() | Literal() | Parameter() | SessionCall():
             return ()
         case Call(arguments=arguments) | And(arguments) | Or(arguments):
             return arguments
@@ -38,7 +40,7 @@ def children(scalar: Scalar) -> tuple[Scalar, ...]:
 def with_children(scalar: Scalar, parts: tuple[Scalar, ...]) -> Scalar:
     """The same scalar over other parts, given in the order of `children`."""
     match scalar:
-        case ColumnRef() | Literal() | Parameter() | SessionCall():
+        case ColumnRef() | OuterColumn() | Literal() | Parameter() | SessionCall():
             return scalar
         case Call(function=function, type=sql_type):
             return Call(function, parts, sql_type)
@@ -105,8 +107,10 @@ def is_fallible(scalar: Scalar) -> bool:
 
 
 def is_bound(scalar: Scalar) -> bool:
-    """Whether nothing in it waits for a statement to start."""
-    if isinstance(scalar, Parameter | SessionCall):
+    """Whether nothing in it waits for a statement to start, a snapshot, or a row around."""
+    if isinstance(scalar, OuterColumn | Parameter | SessionCall):
+        return False
+    if isinstance(scalar, Call) and scalar.function.knowledge is Knowledge.CATALOG:
         return False
     return all(is_bound(part) for part in children(scalar))
 

@@ -4,9 +4,11 @@ from typing import assert_never
 
 from evertide.expr.relation import (
     AggregateCall,
+    Apply,
     Constant,
     Distinct,
     Filter,
+    FlatMap,
     Get,
     Join,
     Map,
@@ -29,6 +31,7 @@ from evertide.expr.scalar import (
     IsNull,
     Literal,
     Or,
+    OuterColumn,
     Parameter,
     Scalar,
     SessionCall,
@@ -74,7 +77,10 @@ def _head(node: Relation) -> str:
         case TopK(group=group, order=order, limit=limit, offset=offset):
             keys_ = ", ".join(f"#{k.column}{' desc' if k.descending else ''}" for k in order)
             return f"TopK group_by={list(group)} order_by=[{keys_}] limit={limit} offset={offset}"
-        case Distinct() | Negate() | Threshold() | Union():
+        case FlatMap(function=function, arguments=arguments, ordinality=ordinality):
+            numbered = " with ordinality" if ordinality else ""
+            return f"FlatMap {function.name}({_all(arguments)}){numbered}"
+        case Apply() | Distinct() | Negate() | Threshold() | Union():
             return type(node).__name__
         case _:
             assert_never(node)
@@ -85,6 +91,8 @@ def show_scalar(scalar: Scalar) -> str:
     match scalar:
         case ColumnRef(index=index):
             return f"#{index}"
+        case OuterColumn(depth=depth, index=index):
+            return f"#{'^' * (depth + 1)}{index}"
         case Literal(value=value):
             return "null" if value is None else repr(value)
         case Parameter(index=index):
@@ -118,7 +126,9 @@ def _call(name: str, arguments: tuple[Scalar, ...]) -> str:
 
 def _aggregate(call: AggregateCall) -> str:
     inside = "*" if call.argument is None else show_scalar(call.argument)
-    return f"{call.function.name}({'distinct ' if call.distinct else ''}{inside})"
+    order = ", ".join(f"{show_scalar(o.key)}{' desc' if o.descending else ''}" for o in call.order)
+    ordered = f" order by {order}" if order else ""
+    return f"{call.function.name}({'distinct ' if call.distinct else ''}{inside}{ordered})"
 
 
 def _all(scalars: tuple[Scalar, ...]) -> str:

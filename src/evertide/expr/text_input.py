@@ -180,6 +180,8 @@ def _registered(word: str, missing: type[SqlError]) -> Parser:
     """Names of catalog objects are resolved where the catalog is known; here only their numbers."""
 
     def parse(text: str) -> int:
+        if text == "-":
+            return 0
         if _DIGITS.fullmatch(text):
             return parse_integer(text, "oid", *_RANGES[Kind.OID])
         raise missing(f'{word} "{text}" does not exist')
@@ -188,6 +190,8 @@ def _registered(word: str, missing: type[SqlError]) -> Parser:
 
 
 def _regtype(text: str) -> int:
+    if text == "-":
+        return 0
     if _DIGITS.fullmatch(text):
         return parse_integer(text, "oid", *_RANGES[Kind.OID])
     oid = type_oid(text)

@@ -16,7 +16,7 @@ from evertide.expr.float_text import float4_text, float8_text
 from evertide.expr.interval_text import format_interval
 from evertide.expr.map_text import map_text
 from evertide.expr.numeric_value import numeric_text
-from evertide.expr.type_names import TYPES_BY_OID
+from evertide.expr.type_names import type_name
 from evertide.vocab.datum import Datum
 from evertide.vocab.errors import FeatureNotSupported
 from evertide.vocab.sql_type import Kind, SqlType
@@ -72,13 +72,18 @@ def _uuid(datum: bytes) -> str:
 
 
 def _regtype(datum: int) -> str:
-    found = TYPES_BY_OID.get(datum)
-    return str(datum) if found is None else str(found)
+    return type_name(datum) or _registered(datum)
+
+
+def _registered(datum: int) -> str:
+    """The number of an object; 0 stands for none."""
+    return str(datum) if datum else "-"
 
 
 _FORMATTERS: dict[Kind, Formatter] = {
     **dict.fromkeys((Kind.INT2, Kind.INT4, Kind.INT8, Kind.UINT2, Kind.UINT4, Kind.UINT8), str),
-    **dict.fromkeys((Kind.OID, Kind.REGCLASS, Kind.REGPROC, Kind.MZ_TIMESTAMP), str),
+    **dict.fromkeys((Kind.OID, Kind.MZ_TIMESTAMP), str),
+    **dict.fromkeys((Kind.REGCLASS, Kind.REGPROC), _typed(_registered)),
     **dict.fromkeys((Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR, Kind.NAME, Kind.CHAR), str),
     **dict.fromkeys((Kind.JSONB, Kind.UNKNOWN), str),
     Kind.BOOL: _bool,

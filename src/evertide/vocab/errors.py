@@ -151,6 +151,10 @@ class InvalidParameterValue(SqlError):
     sqlstate = "22023"
 
 
+class NullValueNotAllowed(SqlError):
+    sqlstate = "22004"
+
+
 class DependentObjectsStillExist(SqlError):
     sqlstate = "2BP01"
 

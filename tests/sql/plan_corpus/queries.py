@@ -1,5 +1,7 @@
 """Queries by feature. Rows are compared in order only where the query orders them fully."""
 
+from tests.sql.plan_corpus.correlated import ARRAYS_OF_QUERIES, CORRELATED, LATERAL
+
 SELECT_LIST = (
     "SELECT 1",
     "SELECT 1, 2 AS two, 'x', NULL, true, 1.5, 10000000000, 123456789012345678901234567890",
@@ -316,4 +318,7 @@ CORPUS = {
     "ordering": ORDERING,
     "set operations": SET_OPERATIONS,
     "subqueries": SUBQUERIES,
+    "correlated": CORRELATED,
+    "lateral": LATERAL,
+    "arrays of queries": ARRAYS_OF_QUERIES,
 }

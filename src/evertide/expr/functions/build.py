@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
-from evertide.expr.functions.row import ScalarFunction
+from evertide.expr.functions.row import Knowledge, ScalarFunction
 from evertide.vocab.datum import Datum
 from evertide.vocab.errors import SqlError, encode_error
 from evertide.vocab.sql_type import SqlType
@@ -17,6 +17,15 @@ def total(
 ) -> ScalarFunction:
     """A strict function that never fails."""
     return ScalarFunction(name, arguments, result, body, spark=spark)
+
+
+def looked_up(
+    name: str, arguments: Types, result: SqlType, unbound: Body, *, fallible: bool = False
+) -> ScalarFunction:
+    """A strict function that answers from the catalog; `unbound` is its body without one."""
+    return ScalarFunction(
+        name, arguments, result, unbound, fallible=fallible, knowledge=Knowledge.CATALOG
+    )
 
 
 def partial(name: str, arguments: Types, result: SqlType, body: Body) -> ScalarFunction:

@@ -1,16 +1,28 @@
 """Functions of pg_catalog that psql, drivers and tools call.
 
-Those that would have to look into the catalog answer here with what is true of every object: it is
-visible, it has no comment, its size is not known. The catalog's own views know better.
+Those of Knowledge.CATALOG are bound to a snapshot by whoever runs the statement. Until then their
+bodies say what is true without one: nobody knows the object.
 """
 
+from decimal import Decimal
 from typing import Final
 
-from evertide.expr.functions.build import Body, total
+from evertide.expr.functions.build import Body, looked_up, total
 from evertide.expr.functions.row import ScalarFunction
-from evertide.expr.functions.type_groups import REGCLASS
-from evertide.expr.type_names import TYPES_BY_OID
-from evertide.vocab.sql_type import BOOL, INT4, INT8, NAME, OID, TEXT, Kind, SqlType
+from evertide.expr.functions.type_groups import REGCLASS, REGPROC, REGTYPE
+from evertide.expr.type_names import TYPES_BY_OID, type_name, type_oid
+from evertide.vocab.sql_type import (
+    BOOL,
+    INT4,
+    INT8,
+    NAME,
+    NUMERIC,
+    OID,
+    TEXT,
+    Kind,
+    SqlType,
+    array_of,
+)
 
 _ENCODINGS: Final = {0: "SQL_ASCII", 6: "UTF8", 8: "LATIN1"}
 _UNITS: Final = ("kB", "MB", "GB", "TB", "PB")
@@ -28,7 +40,7 @@ def format_type(oid: int | None, modifier: int | None) -> str | None:
         return "-"
     found = TYPES_BY_OID.get(oid)
     if found is None:
-        return "???"
+        return type_name(oid) or "???"
     return str(found) if modifier is None or modifier < 0 else _modified(found, modifier)
 
 
@@ -84,6 +96,19 @@ def size_text(size: int) -> str:
     raise AssertionError("the last unit takes every size")
 
 
+def _numeric_size_text(size: Decimal) -> str:
+    return size_text(int(size)) if size.is_finite() else f"{size} bytes"
+
+
+def _type_names(oids: tuple[int | None, ...]) -> str:
+    """Argument types as they stand between a function's parentheses.
+
+    >>> _type_names((23, 25))
+    'integer, text'
+    """
+    return ", ".join(format_type(oid, None) or "???" for oid in oids)
+
+
 def _toward_zero(value: int, divisor: int) -> int:
     return value // divisor if value >= 0 else -(-value // divisor)
 
@@ -99,15 +124,26 @@ def _constant(value: bool | int | str | None) -> Body:
 _TRUE, _FALSE, _NULL, _ZERO = _constant(True), _constant(False), _constant(None), _constant(0)
 # What is not counted, as the peer says it.
 _UNKNOWN = _constant(-1)
+# Objects of these kinds all are in schemas that bare names look into.
 _VISIBLE: Final = (
-    "pg_table_is_visible", "pg_type_is_visible", "pg_function_is_visible",
-    "pg_operator_is_visible", "pg_collation_is_visible", "pg_conversion_is_visible",
+    "type", "function", "operator", "opclass", "opfamily", "collation", "conversion", "ts_config",
+    "ts_dict", "ts_parser", "ts_template", "statistics_obj",
 )  # fmt: skip
-_DEFINITIONS: Final = (
-    "pg_get_constraintdef", "pg_get_indexdef", "pg_get_viewdef", "pg_get_ruledef",
-    "pg_get_triggerdef", "pg_get_partkeydef", "pg_get_statisticsobjdef_columns",
+_DEFINITIONS: Final = ("pg_get_indexdef", "pg_get_viewdef")
+_FUNCTION_TEXTS: Final = (
     "pg_get_function_result", "pg_get_function_arguments", "pg_get_function_identity_arguments",
-    "pg_get_functiondef", "pg_tablespace_location",
+    "pg_get_functiondef",
+)  # fmt: skip
+# Definitions of things that this system does not have.
+_NO_DEFINITIONS: Final = (
+    "pg_get_constraintdef", "pg_get_ruledef", "pg_get_triggerdef", "pg_get_partkeydef",
+    "pg_get_partition_constraintdef", "pg_get_statisticsobjdef_columns", "pg_get_function_sqlbody",
+    "pg_tablespace_location",
+)  # fmt: skip
+# Types whose values name an object; they are kept as numbers and shown by these.
+_NAME_OUTPUTS: Final = (
+    "regnamespaceout", "regroleout", "regprocedureout", "regoperout", "regoperatorout",
+    "regcollationout", "regconfigout", "regdictionaryout",
 )  # fmt: skip
 _SIZES: Final = ("pg_relation_size", "pg_total_relation_size", "pg_table_size", "pg_indexes_size")
 _PRIVILEGES: Final = (
@@ -139,31 +175,51 @@ def _column_privilege_rows() -> list[ScalarFunction]:
 
 
 def _definition_rows(name: str) -> list[ScalarFunction]:
-    forms: list[tuple[SqlType, ...]] = [(OID,), (OID, BOOL)]
-    if name == "pg_get_indexdef":
-        forms = [(OID,), (OID, INT4, BOOL)]
-    return [total(name, form, TEXT, _NULL) for form in forms]
+    second = (OID, INT4, BOOL) if name == "pg_get_indexdef" else (OID, BOOL)
+    return [looked_up(name, form, TEXT, _NULL) for form in ((OID,), second)]
+
+
+def _oid_text(oid: int) -> str:
+    return str(oid)
 
 
 ROWS: Final = (
     ScalarFunction("format_type", (OID, INT4), TEXT, format_type, strict=False),
-    total("pg_get_userbyid", (OID,), NAME, _user_name),
+    total("oidvectortypes", (array_of(OID),), TEXT, _type_names),
+    looked_up("pg_get_userbyid", (OID,), NAME, _user_name),
+    looked_up("pg_table_is_visible", (OID,), BOOL, _NULL),
+    *(looked_up(name, (OID,), TEXT, _oid_text) for name in _NAME_OUTPUTS),
+    *(looked_up(name, (OID,), TEXT, _NULL) for name in _FUNCTION_TEXTS),
+    looked_up("to_regclass", (TEXT,), REGCLASS, _NULL),
+    looked_up("to_regproc", (TEXT,), REGPROC, _NULL),
+    looked_up("to_regnamespace", (TEXT,), OID, _NULL),
+    looked_up("to_regrole", (TEXT,), OID, _NULL),
+    total("to_regtype", (TEXT,), REGTYPE, type_oid),
+    looked_up("current_setting", (TEXT,), TEXT, _NULL, fallible=True),
+    looked_up("current_setting", (TEXT, BOOL), TEXT, _NULL, fallible=True),
+    total("getdatabaseencoding", (), NAME, _constant("UTF8")),
+    total("pg_client_encoding", (), NAME, _constant("UTF8")),
+    total("pg_describe_object", (OID, OID, INT4), TEXT, _NULL),
+    total("pg_get_serial_sequence", (TEXT, TEXT), TEXT, _NULL),
     total("pg_encoding_to_char", (INT4,), NAME, _encoding_name),
     total("pg_char_to_encoding", (NAME,), INT4, _encoding_number),
     total("pg_size_pretty", (INT8,), TEXT, size_text),
-    *(total(name, (OID,), BOOL, _TRUE) for name in _VISIBLE),
+    total("pg_size_pretty", (NUMERIC,), TEXT, _numeric_size_text),
+    *(total(f"pg_{what}_is_visible", (OID,), BOOL, _TRUE) for what in _VISIBLE),
+    *(total(name, form, TEXT, _NULL) for name in _NO_DEFINITIONS for form in ((OID,), (OID, BOOL))),
     *(row for name in _DEFINITIONS for row in _definition_rows(name)),
     *(total(name, (REGCLASS,), INT8, _UNKNOWN) for name in _SIZES),
     total("pg_relation_size", (REGCLASS, TEXT), INT8, _UNKNOWN),
     *(total("pg_database_size", (t,), INT8, _ZERO) for t in (NAME, OID)),
+    *(total("pg_tablespace_size", (t,), INT8, _UNKNOWN) for t in (NAME, OID)),
     *(row for what in _PRIVILEGES for row in _privilege_rows(what)),
     *_column_privilege_rows(),
     *(total("pg_has_role", (t, TEXT), BOOL, _TRUE) for t in (NAME, OID)),
     *(total("pg_has_role", (r, t, TEXT), BOOL, _TRUE) for r in (NAME, OID) for t in (NAME, OID)),
-    total("obj_description", (OID,), TEXT, _NULL),
-    total("obj_description", (OID, NAME), TEXT, _NULL),
-    total("col_description", (OID, INT4), TEXT, _NULL),
-    total("shobj_description", (OID, NAME), TEXT, _NULL),
+    looked_up("obj_description", (OID,), TEXT, _NULL),
+    looked_up("obj_description", (OID, NAME), TEXT, _NULL),
+    looked_up("col_description", (OID, INT4), TEXT, _NULL),
+    looked_up("shobj_description", (OID, NAME), TEXT, _NULL),
     total("pg_get_expr", (TEXT, OID), TEXT, lambda expression, _relation: expression),
     total(
         "pg_get_expr", (TEXT, OID, BOOL), TEXT, lambda expression, _relation, _pretty: expression

@@ -15,7 +15,8 @@ from evertide.expr.functions.category import (
     category,
     is_preferred,
 )
-from evertide.expr.functions.row import AggregateFunction, ScalarFunction
+from evertide.expr.functions.row import AggregateFunction, ScalarFunction, TableFunction
+from evertide.expr.functions.rows import find_table_functions
 from evertide.expr.functions.table import by_signature, find_aggregate, find_scalar
 from evertide.expr.functions.type_groups import BPCHAR, CHAR, INTEGERS, UNSIGNED, unmodified
 from evertide.vocab.errors import (
@@ -36,7 +37,7 @@ from evertide.vocab.sql_type import (
 )
 
 Types: TypeAlias = tuple[SqlType, ...]
-F = TypeVar("F", ScalarFunction, AggregateFunction)
+F = TypeVar("F", ScalarFunction, AggregateFunction, TableFunction)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,8 @@ class _Attempt:
     def missing(self) -> UndefinedFunction:
         if self.is_operator:
             return UndefinedFunction(f"operator does not exist: {self._shown()}", hint=_NO_MATCH)
-        if not find_scalar(self.name) and not find_aggregate(self.name):
+        tables = find_scalar, find_aggregate, find_table_functions
+        if not any(find(self.name) for find in tables):
             return UndefinedFunction(f'function "{self.name}" does not exist')
         return UndefinedFunction(f"function {self._shown()} does not exist", hint=_NO_MATCH)
 
@@ -116,6 +118,13 @@ def resolve_aggregate(name: str, arguments: Sequence[SqlType]) -> Resolution[Agg
     if name in ("array_agg", "list_agg") and types == (UNKNOWN,):
         raise attempt.ambiguous()
     return _resolved(_choose(_matching(find_aggregate(name), types), types), attempt)
+
+
+def resolve_table_function(name: str, arguments: Sequence[SqlType]) -> Resolution[TableFunction]:
+    """The table function that a call by this name means."""
+    types = tuple(unmodified(argument) for argument in arguments)
+    chosen = _choose(_matching(find_table_functions(name), types), types)
+    return _resolved(chosen, _Attempt(name, types))
 
 
 def resolve_operator(name: str, arguments: Sequence[SqlType]) -> Resolution[ScalarFunction]:
@@ -175,7 +184,9 @@ def _matching(rows: Sequence[F], types: Types) -> list[_Candidate[F]]:
     return _without_strangers(candidates, types)
 
 
-def _parameters(row: ScalarFunction | AggregateFunction, count: int) -> Types | None:
+def _parameters(
+    row: ScalarFunction | AggregateFunction | TableFunction, count: int
+) -> Types | None:
     declared = row.arguments
     if isinstance(row, ScalarFunction) and row.variadic and count >= len(declared):
         return declared + declared[-1:] * (count - len(declared))
@@ -300,7 +311,9 @@ def _as_if_all_known(candidates: list[_Candidate[F]], types: Types) -> list[_Can
 
 
 # Functions that take anything and look at its text, and those that look at its jsonb.
-_TEXT_OF_ANYTHING: Final = {"concat": 0, "concat_ws": 1, "quote_literal": 0, "quote_nullable": 0}
+_TEXT_OF_ANYTHING: Final = {
+    "concat": 0, "concat_ws": 1, "format": 1, "quote_literal": 0, "quote_nullable": 0,
+}  # fmt: skip
 _JSON_OF_ANYTHING: Final = frozenset({"jsonb_build_array", "jsonb_build_object"})
 _EXTREMES: Final = frozenset({"greatest", "least"})
 

@@ -1,11 +1,19 @@
 """What one row of the function table says."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from evertide.vocab.datum import Datum
+from evertide.vocab.datum import Datum, Row
 from evertide.vocab.sql_type import SqlType
+
+
+class Knowledge(Enum):
+    """What a function's answer follows from."""
+
+    ARGUMENTS = "its arguments"  # so it may run anywhere, and once for all
+    CATALOG = "the catalog"  # whoever runs the statement binds its body to a snapshot first
+    SNAPSHOT = "one snapshot"  # bound: it runs in this process and for this statement only
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,12 +42,34 @@ class ScalarFunction:
     # The last argument may be given any number of times, once or more.
     variadic: bool = False
     oid: int = 0
+    knowledge: Knowledge = Knowledge.ARGUMENTS
 
     @property
     def signature(self) -> str:
         """Name and argument types: unique in the table, used to print and to find a row again."""
         inside = ",".join(str(t) for t in self.arguments)
         return f"{self.name}({inside}{'...' if self.variadic else ''})"
+
+    def __repr__(self) -> str:
+        return self.signature
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableFunction:
+    """A function of rows for exact argument types; `body` gives its rows in their order.
+
+    Not called when an argument is NULL: then it has no rows.
+    """
+
+    name: str
+    arguments: tuple[SqlType, ...]
+    columns: tuple[tuple[str, SqlType], ...]
+    body: Callable[..., Iterable[Row]]
+
+    @property
+    def signature(self) -> str:
+        """Name and argument types: unique among table functions."""
+        return f"{self.name}({','.join(str(t) for t in self.arguments)})"
 
     def __repr__(self) -> str:
         return self.signature

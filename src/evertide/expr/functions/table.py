@@ -24,6 +24,7 @@ from evertide.expr.functions import (
     regex,
     text,
     text_conversion,
+    text_format,
     to_char,
     type_modifiers,
 )
@@ -43,7 +44,7 @@ SCALAR_FUNCTIONS: Final[tuple[ScalarFunction, ...]] = (
     *pattern.ROWS, *regex.ROWS, *datetime_arithmetic.ROWS, *datetime_fields.ROWS,
     *datetime_functions.ROWS, *jsonb.ROWS, *jsonb_conversion.ROWS, *binary.ROWS, *array.ROWS,
     *catalog.ROWS, *cast.ROWS, *text_conversion.ROWS, *type_modifiers.ROWS, *aggregate.ROWS,
-    *internal.ROWS, *to_char.ROWS, *encoding.ROWS,
+    *internal.ROWS, *to_char.ROWS, *encoding.ROWS, *text_format.ROWS,
 )  # fmt: skip
 AGGREGATE_FUNCTIONS: Final[tuple[AggregateFunction, ...]] = aggregate.AGGREGATES
 

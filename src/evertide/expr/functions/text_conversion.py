@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from typing import Final
 
-from evertide.expr.functions.build import Body, partial, total
+from evertide.expr.functions.build import Body, looked_up, partial, total
 from evertide.expr.functions.row import ScalarFunction
 from evertide.expr.functions.type_groups import (
     BPCHAR,
     EVERY_TYPE,
     INTEGERS,
+    REGCLASS,
+    REGPROC,
     STRINGS,
     UINT8,
     VARCHAR,
@@ -37,6 +39,8 @@ def _to_text_rows(source: SqlType) -> list[ScalarFunction]:
     write = formatter(source)
     body: Body = _bool_text if source == BOOL else write
     spark = "cast({0} as string)" if source in _NATIVE_TEXT else None
+    if source in (REGCLASS, REGPROC):  # whose text is the object's name
+        return [looked_up(cast_name(t), (source,), t, write) for t in (*_TARGETS, NAME)]
     return [
         *(total(cast_name(t), (source,), t, body, spark) for t in _TARGETS),
         total("name", (source,), NAME, lambda value: fit_name(write(value))),

@@ -11,9 +11,11 @@ from typing import TypeAlias, assert_never
 
 from evertide.expr.join_order import offsets_of
 from evertide.expr.relation import (
+    Apply,
     Constant,
     Distinct,
     Filter,
+    FlatMap,
     Get,
     Join,
     Map,
@@ -26,7 +28,12 @@ from evertide.expr.relation import (
     TopK,
     Union,
 )
-from evertide.expr.relation_walk import in_order_of_use, inputs_of
+from evertide.expr.relation_walk import (
+    argument_scalars,
+    in_order_of_use,
+    inputs_of,
+    rewrite_arguments,
+)
 from evertide.expr.scalar import Scalar
 from evertide.expr.scalar_walk import columns_of, move_columns
 
@@ -73,8 +80,11 @@ def _asks(node: Relation, asked: Columns) -> list[Columns]:
         case Distinct() | Threshold() | TopK():
             # All columns say which rows are equal, or which comes first.
             return [frozenset(range(len(node.types)))]
-        case OuterJoin():
-            raise AssertionError("outer joins are lowered first")
+        case FlatMap(input=source, arguments=arguments):
+            width = len(source.types)
+            return [frozenset(i for i in asked if i < width) | _columns(*arguments)]
+        case OuterJoin() | Apply():
+            raise AssertionError("outer joins and Applies are lowered first")
         case _:
             assert_never(node)
 
@@ -96,7 +106,7 @@ def _arguments(reduce: Reduce, asked: Columns) -> list[Scalar]:
     """Arguments of the aggregates asked for."""
     width = len(reduce.keys)
     calls = [reduce.aggregates[i - width] for i in asked if i >= width]
-    return [call.argument for call in calls if call.argument is not None]
+    return [scalar for call in calls for scalar in argument_scalars(call)]
 
 
 def _narrowed(node: Relation, asked: Columns, made: Callable[[Relation], Narrowed]) -> Narrowed:
@@ -132,8 +142,10 @@ def _narrowed(node: Relation, asked: Columns, made: Callable[[Relation], Narrowe
         case Union(inputs=inputs):
             narrow = tuple(_exactly(made(source), wanted) for source in inputs)
             return Union(narrow), _places(wanted)
-        case OuterJoin():
-            raise AssertionError("outer joins are lowered first")
+        case FlatMap():
+            return _narrowed_flat_map(node, made(node.input))
+        case OuterJoin() | Apply():
+            raise AssertionError("outer joins and Applies are lowered first")
         case _:
             assert_never(node)
 
@@ -164,6 +176,14 @@ def _narrowed_map(node: Map, wanted: list[int], source: Narrowed) -> Narrowed:
     return Map(inner, _moved(kept, source[1])) if kept else inner, places
 
 
+def _narrowed_flat_map(node: FlatMap, source: Narrowed) -> Narrowed:
+    """The function's columns all stay: it makes them anyway."""
+    inner, places = source
+    width, added = len(node.input.types), len(node.types) - len(node.input.types)
+    flat = replace(node, input=inner, arguments=_moved(node.arguments, places))
+    return flat, places | {width + i: len(inner.types) + i for i in range(added)}
+
+
 def _narrowed_join(node: Join, wanted: list[int], made: Callable[[Relation], Narrowed]) -> Narrowed:
     """Inputs are cut to what is needed exactly: they are what is kept between ticks."""
     arities = [len(source.types) for source in node.inputs]
@@ -185,9 +205,7 @@ def _narrowed_reduce(node: Reduce, wanted: list[int], source: Narrowed) -> Narro
     width = len(node.keys)
     used = [i for i in wanted if i >= width]
     calls = tuple(
-        call
-        if call.argument is None
-        else replace(call, argument=move_columns(call.argument, places))
-        for call in (node.aggregates[i - width] for i in used)
+        rewrite_arguments(node.aggregates[i - width], lambda scalar: move_columns(scalar, places))
+        for i in used
     )
     return Reduce(inner, _moved(node.keys, places), calls), _places([*range(width), *used])

@@ -4,6 +4,7 @@ An expression that fails stays as it is: whether its error matters depends on th
 """
 
 from evertide.expr.compile import compile_scalar
+from evertide.expr.functions.row import Knowledge
 from evertide.expr.scalar import And, Call, Case, Coalesce, IsNull, Literal, Or, Scalar
 from evertide.expr.scalar_walk import is_fallible, rewrite
 from evertide.vocab.datum import Datum
@@ -44,6 +45,8 @@ def _truth(value: bool) -> Literal:
 def _fold_call(call: Call) -> Scalar:
     literals = [argument for argument in call.arguments if isinstance(argument, Literal)]
     if len(literals) == len(call.arguments):
+        if call.function.knowledge is Knowledge.CATALOG:
+            return call
         try:
             return Literal(compile_scalar(call)(()), call.type)
         except SqlError:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from evertide.expr.relation import Relation
+from evertide.expr.transform.decorrelate import decorrelate
 from evertide.expr.transform.drop_columns import drop_columns
 from evertide.expr.transform.flatten_joins import flatten_joins
 from evertide.expr.transform.fold_constants import fold_constants
@@ -16,6 +17,7 @@ Pass: TypeAlias = Callable[[Relation], Relation]
 
 PASSES: tuple[Pass, ...] = (
     lower_outer_join,  # all that follow, and every executor, know no outer joins
+    decorrelate,  # nor subqueries that see a row around
     fold_constants,
     fuse,
     push_predicates,  # makes joins of products, so that there is something to flatten

@@ -13,9 +13,11 @@ from typing import TypeAlias, assert_never
 
 from evertide.expr.join_order import offsets_of
 from evertide.expr.relation import (
+    Apply,
     Constant,
     Distinct,
     Filter,
+    FlatMap,
     Get,
     Join,
     Map,
@@ -76,8 +78,8 @@ class _Push:
                 return self._filter(source, conjuncts(own), predicates)
             case Join():
                 return self._join(node, predicates)
-            case OuterJoin():
-                raise AssertionError("outer joins are lowered first")
+            case OuterJoin() | Apply():
+                raise AssertionError("outer joins and Applies are lowered first")
             case _:
                 moving = [part for part in predicates if not is_fallible(part)]
                 staying = [part for part in predicates if is_fallible(part)]
@@ -112,9 +114,12 @@ class _Push:
                 whole_groups = _plain_columns(node.types) & set(group) if limit != 0 else set()
                 moving, staying = _split(predicates, frozenset(whole_groups))
                 return filtered(replace(node, input=self.below(source, moving)), staying)
+            case FlatMap(input=source):
+                moving, staying = _split(predicates, frozenset(range(len(source.types))))
+                return filtered(replace(node, input=self.below(source, moving)), staying)
             case Constant() | Get():
                 return filtered(node, predicates)
-            case Filter() | Join() | OuterJoin():
+            case Filter() | Join() | OuterJoin() | Apply():
                 raise AssertionError("handled by the caller")
             case _:
                 assert_never(node)

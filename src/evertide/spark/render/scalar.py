@@ -20,6 +20,7 @@ from evertide.expr.scalar import (
     IsNull,
     Literal,
     Or,
+    OuterColumn,
     Parameter,
     Scalar,
     SessionCall,
@@ -78,7 +79,7 @@ def render_scalar(builder: TextBuilder, scalar: Scalar) -> Pair:
         case IsNull(argument):
             inner = render_scalar(builder, argument)
             return Pair(f"({inner.value} IS NULL)", inner.error)
-        case Parameter() | SessionCall():
+        case OuterColumn() | Parameter() | SessionCall():
             raise AssertionError(f"{scalar} must be substituted before anything runs")
         case _:
             assert_never(scalar)

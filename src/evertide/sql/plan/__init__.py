@@ -13,7 +13,7 @@ expression         one match over all nodes: literal, operator, predicate, struc
 scope, place       columns that names may mean; where an error points
 deferred, subquery aggregates and subqueries, attached to the relation after the expression is known
 builder            the relation under construction; difference, cardinality, rewrite
-coercion           function_call, data_type, parameters, origin: types and overloads
+coercion           function_call, data_type, registered, parameters, origin: types and overloads
 insert, mutation   target, assignment, literal_rows: writes
 define, index      container, cluster, drop, rename: definitions
 show, show_create  lists of objects as queries over system relations

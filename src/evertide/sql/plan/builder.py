@@ -6,7 +6,8 @@ are joined to it.
 
 from collections.abc import Sequence
 
-from evertide.expr.relation import Constant, Filter, Join, Map, Project, Relation
+from evertide.expr.outer_columns import free_columns, lifted, move_free
+from evertide.expr.relation import Apply, Constant, Filter, Join, Map, Project, Relation
 from evertide.expr.scalar import (
     And,
     Case,
@@ -15,6 +16,7 @@ from evertide.expr.scalar import (
     IsNull,
     Literal,
     Or,
+    OuterColumn,
     Scalar,
 )
 from evertide.sql.plan.planned import project
@@ -63,6 +65,19 @@ class RelationBuilder:
         self.nullable += nullable
         return [ColumnRef(first + i, sql_type) for i, sql_type in enumerate(relation.types)]
 
+    def apply(self, relation: Relation, nullable: Sequence[bool]) -> list[ColumnRef]:
+        """Put beside every row what a relation gives that is written one row further in."""
+        if not any(column.depth == 0 for column in free_columns(relation)):
+            return self.product(move_free(relation, -1), nullable)
+        first = self.arity
+        self.relation = Apply(self.relation, relation)
+        self.nullable += nullable
+        return [ColumnRef(first + i, sql_type) for i, sql_type in enumerate(relation.types)]
+
+    def lifted(self, scalar: Scalar) -> Scalar:
+        """A scalar over the row, as it is written one row further in."""
+        return lifted(scalar, nullable=self.nullable.__getitem__)
+
     def map(self, scalars: Sequence[Scalar]) -> list[int]:
         """Positions where these values stand; those that are no columns yet are added."""
         added: list[Scalar] = []
@@ -89,6 +104,8 @@ class RelationBuilder:
         match scalar:
             case ColumnRef(index=index):
                 return self.nullable[index]
+            case OuterColumn(nullable=nullable):
+                return nullable
             case Literal(value=value):
                 return value is None
             case IsNull():

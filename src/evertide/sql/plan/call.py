@@ -1,10 +1,12 @@
 """Calls: forms that are nodes of the tree, session values, aggregates, and plain functions."""
 
+from collections.abc import Sequence
+
 from evertide.expr import scalar as typed
-from evertide.expr.functions.row import Accumulator
-from evertide.expr.relation import AggregateCall
+from evertide.expr.functions.row import Accumulator, AggregateFunction
+from evertide.expr.relation import AggregateCall, ArgumentOrder
 from evertide.expr.scalar import Literal, Scalar, SessionCall
-from evertide.sql.plan.coercion import to_boolean, unify
+from evertide.sql.plan.coercion import settle, to_boolean, unify
 from evertide.sql.plan.expression_context import ExpressionContext
 from evertide.sql.plan.function_call import (
     TABLE_FUNCTIONS,
@@ -16,6 +18,7 @@ from evertide.sql.plan.function_call import (
     session_call,
 )
 from evertide.sql.plan.place import start_of
+from evertide.sql.plan.rewrite import walk_parts
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.expression import FunctionCall
 from evertide.vocab.errors import (
@@ -137,7 +140,8 @@ def _bind_aggregate(name: str, node: FunctionCall, context: ExpressionContext) -
             position=position_of(node.at),
         )
     function, argument = bound_aggregate(name, arguments, context.query, at=node.at)
-    _check_order(name, node, function.accumulator)
+    _check_level(name, [] if argument is None else [argument], node)
+    order = _order(name, node, function, inner)
     if node.filter_ is not None:
         what = "FILTER"
         kept = to_boolean(inner.bind(node.filter_), what, context.query, at=start_of(node.filter_))
@@ -145,7 +149,7 @@ def _bind_aggregate(name: str, node: FunctionCall, context: ExpressionContext) -
             function, argument = aggregate_over(name, BOOL), Literal(True, BOOL)
         nothing = Literal(None, argument.type)
         argument = typed.Case(((kept, argument),), nothing, argument.type)
-    return context.deferred.reserve(AggregateCall(function, argument, node.distinct))
+    return context.deferred.reserve(AggregateCall(function, argument, node.distinct, order))
 
 
 def _check_aggregate_place(context: ExpressionContext, node: FunctionCall) -> None:
@@ -160,15 +164,40 @@ def _check_aggregate_place(context: ExpressionContext, node: FunctionCall) -> No
         )
 
 
-def _check_order(name: str, node: FunctionCall, accumulator: Accumulator) -> None:
+def _check_level(name: str, arguments: Sequence[Scalar], node: FunctionCall) -> None:
+    """Over columns of a query around alone, an aggregate would be that query's."""
+    parts = [part for argument in arguments for part in walk_parts(argument)]
+    around = any(isinstance(part, typed.OuterColumn) for part in parts)
+    if around and not any(isinstance(part, typed.ColumnRef) for part in parts):
+        raise FeatureNotSupported(
+            f"aggregate {name} over columns of the query around is not supported",
+            hint="Compute it in that query, and name its column here.",
+            position=position_of(node.at),
+        )
+
+
+def _order(
+    name: str, node: FunctionCall, function: AggregateFunction, inner: ExpressionContext
+) -> tuple[ArgumentOrder, ...]:
     """Sums and counts do not depend on the order; others see their values in value order."""
-    if not node.order_by or accumulator is not Accumulator.ROWS or name in ("min", "max"):
-        return
-    first = node.order_by[0]
-    ascending = not first.descending and first.nulls_first is not True
-    if len(node.order_by) == 1 and ascending and first.expression == node.args[0]:
-        return
-    raise FeatureNotSupported(
-        f"ORDER BY in {name} other than by its own argument is not supported",
-        position=position_of(node.at),
-    )
+    if function.accumulator is not Accumulator.ROWS or name in ("min", "max"):
+        return ()
+    match node.order_by:
+        case ():
+            return ()
+        case (first,) if first.expression == node.args[0] and not (
+            first.descending or first.nulls_first is True
+        ):
+            return ()
+    if node.distinct:
+        raise FeatureNotSupported(
+            f"{name} with both DISTINCT and ORDER BY other than by its own argument is not"
+            " supported",
+            position=position_of(node.at),
+        )
+    keys: list[ArgumentOrder] = []
+    for item in node.order_by:
+        key = settle(inner.bind(item.expression), inner.query.parameters)
+        nulls_first = item.descending if item.nulls_first is None else item.nulls_first
+        keys.append(ArgumentOrder(key, item.descending, nulls_first))
+    return tuple(keys)

@@ -4,6 +4,7 @@ A scalar subquery must not give two rows. Where the shape alone rules that out, 
 """
 
 from evertide.expr.relation import (
+    Apply,
     Constant,
     Distinct,
     Filter,
@@ -27,6 +28,8 @@ def has_exactly_one_row(relation: Relation) -> bool:
             return True
         case Join(inputs=inputs, equivalences=()):
             return all(has_exactly_one_row(one) for one in inputs)
+        case Apply(left=left, right=right):
+            return has_exactly_one_row(left) and has_exactly_one_row(right)
         case Union(inputs=(rows, Map(input=Union(inputs=(one, Negate(input=gone), *_))))):
             replaced = isinstance(gone, Project) and gone.input is rows
             return replaced and has_at_most_one_row(rows) and has_exactly_one_row(one)
@@ -45,5 +48,7 @@ def has_at_most_one_row(relation: Relation) -> bool:
             return True
         case Join(inputs=inputs):
             return all(has_at_most_one_row(one) for one in inputs)
+        case Apply(left=left, right=right):
+            return has_at_most_one_row(left) and has_at_most_one_row(right)
         case _:
             return has_exactly_one_row(relation)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from evertide.catalog.snapshot import Snapshot
+from evertide.sql.plan.deferred import Deferred
 from evertide.sql.plan.origin import Origins
 from evertide.sql.plan.parameters import Parameters
 from evertide.sql.plan.planned import NamedQuery, PlannedQuery
@@ -36,6 +37,15 @@ class PlanContext:
         return NameContext(self.snapshot, self.database, self.search_path)
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The row around a subquery, and what its expressions wait for: where columns are named from
+    further in is told there, for errors about grouping."""
+
+    scope: Scope
+    deferred: Deferred
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryContext:
     """What a query sees around itself; a subquery gets one with more in it.
@@ -51,8 +61,8 @@ class QueryContext:
     dependencies: dict[ItemId, None] = field(default_factory=dict)
     origins: Origins = field(default_factory=Origins)
     named_queries: Mapping[str, NamedQuery | None] = field(default_factory=dict)
-    # Scopes of the queries around this one, innermost first: only to notice correlation.
-    outer: tuple[Scope, ...] = ()
+    # What the queries around this one see, innermost first.
+    outer: tuple[Surroundings, ...] = ()
     # The query is stored as text, so it must mean the same in every session.
     stored: bool = False
     # It is kept up to date, so it must also mean the same at every time.
@@ -64,6 +74,7 @@ class QueryContext:
         full, but a constant stays as it is written."""
         return NameContext(self.plan.snapshot, "", ()) if self.stored else self.plan.names
 
-    def within(self, scope: Scope) -> "QueryContext":
+    def within(self, scope: Scope, deferred: Deferred | None = None) -> "QueryContext":
         """The context of a subquery that stands in an expression over `scope`."""
-        return replace(self, outer=(scope, *self.outer))
+        around = Surroundings(scope, Deferred() if deferred is None else deferred)
+        return replace(self, outer=(around, *self.outer))

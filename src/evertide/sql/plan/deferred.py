@@ -54,17 +54,35 @@ class QuantifiedUse:
         return BOOL
 
 
-SubqueryUse: TypeAlias = ScalarUse | ExistsUse | QuantifiedUse
+@dataclass(frozen=True, slots=True)
+class ArrayUse:
+    """The values of a query of one column, in its order, as one array."""
+
+    aggregate: AggregateCall
+    relation: Relation
+
+    @property
+    def type(self) -> SqlType:
+        return self.aggregate.type
+
+
+# Relations here are as they are written in the subquery: the row that its value is for is one
+# around them.
+SubqueryUse: TypeAlias = ScalarUse | ExistsUse | QuantifiedUse | ArrayUse
 DeferredValue: TypeAlias = AggregateCall | SubqueryUse
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A column that an expression names, and where: for an error found after grouping."""
+    """A column that an expression names, and where: for an error found after grouping.
+
+    `from_subquery`: it is named from further in, where the row is one around.
+    """
 
     column: ColumnRef
     name: str
     at: int
+    from_subquery: bool = False
 
 
 class Deferred:
@@ -90,9 +108,18 @@ class Deferred:
         self.references.append(Reference(fresh, name, at))
         return fresh
 
+    def refer_from_subquery(self, column: ColumnRef, name: str, at: int) -> None:
+        """Remember where a subquery names a column. These are told apart by position only."""
+        self.references.append(Reference(column, name, at, from_subquery=True))
+
+    def reference_from_subquery(self, index: int) -> Reference | None:
+        """Where a subquery names the column at this position."""
+        found = (r for r in self.references if r.from_subquery and r.column.index == index)
+        return next(found, None)
+
     def reference_of(self, column: ColumnRef) -> Reference | None:
         """Where this very reference was made."""
-        found = (reference for reference in self.references if reference.column is column)
+        found = (r for r in self.references if r.column is column and not r.from_subquery)
         return next(found, None)
 
 

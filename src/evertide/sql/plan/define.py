@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from evertide.catalog.builtin.registry import builtin_of
 from evertide.catalog.objects import Item, ItemKind
+from evertide.expr.locality import interpreted_only
 from evertide.expr.relation import Get, Relation
 from evertide.expr.relation_walk import in_order_of_use, rewrite_scalars
 from evertide.expr.scalar import Scalar, SessionCall
@@ -251,7 +252,15 @@ def check_maintainable(relation: Relation, what: str, query: QueryContext, at: i
 
     Views are looked into: what they hold is maintained too.
     """
-    for node in in_order_of_use(inline_views(relation, query.plan.snapshot, ())):
+    inlined = inline_views(relation, query.plan.snapshot, ())
+    local = interpreted_only(inlined)
+    if local is not None:
+        raise FeatureNotSupported(
+            f"{local} is not supported in a {what}",
+            hint="Create a view instead.",
+            position=position_of(at),
+        )
+    for node in in_order_of_use(inlined):
         if isinstance(node, Get) and builtin_of(node.global_id) is not None:
             builtin = builtin_of(node.global_id)
             assert builtin is not None

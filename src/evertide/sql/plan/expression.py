@@ -6,6 +6,7 @@ imports stays a tree.
 
 from typing import assert_never
 
+from evertide.expr.outer_columns import lifted
 from evertide.expr.scalar import ColumnRef, Literal, Scalar
 from evertide.sql.plan import call, literal, operator, predicate, quantified, structure
 from evertide.sql.plan.coercion import to_boolean
@@ -13,7 +14,7 @@ from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.deferred import Deferred
 from evertide.sql.plan.expression_context import Clause, ExpressionContext
 from evertide.sql.plan.place import start_of
-from evertide.sql.plan.rewrite import replace_parts
+from evertide.sql.plan.rewrite import replace_parts, walk_parts
 from evertide.sql.plan.scope import Scope, ScopeColumn, find_column
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.expression import (
@@ -82,11 +83,25 @@ def refer(column: ScopeColumn, context: ExpressionContext, at: int) -> Scalar:
     return replace_parts(column.scalar, remembered)
 
 
+def _bind_name(node: Name, context: ExpressionContext) -> Scalar:
+    """A column of this row, or of one around."""
+    outer = context.query.outer
+    depth, column = find_column(node, (context.scope, *(around.scope for around in outer)))
+    if depth == 0:
+        return refer(column, context, node.at)
+    name = column.name if column.table is None else f"{column.table.name}.{column.name}"
+    for part in walk_parts(column.scalar):
+        if isinstance(part, ColumnRef):
+            outer[depth - 1].deferred.refer_from_subquery(part, name, node.at)
+    plain = isinstance(column.scalar, ColumnRef)
+    return lifted(column.scalar, depth=depth - 1, nullable=lambda _: column.nullable or not plain)
+
+
 def bind_expression(node: Expression, context: ExpressionContext) -> Scalar:
     """The scalar that an expression means. One match, so that a level costs few frames."""
     match node:
         case Name():
-            return refer(find_column(node, context.scope, context.query.outer), context, node.at)
+            return _bind_name(node, context)
         case NumberLiteral(text=text):
             return literal.number(text, node.at)
         case StringLiteral(value=value):
@@ -127,11 +142,11 @@ def bind_expression(node: Expression, context: ExpressionContext) -> Scalar:
             return structure.bind_elements(node, context)
         case Subscript():
             return structure.bind_subscript(node, context)
-        case Exists() | ScalarSubquery() | InSubquery() | AnyAll():
+        case Exists() | ScalarSubquery() | InSubquery() | AnyAll() | ArraySubquery():
             return quantified.bind_subquery(node, context)
         case (
-            ArraySubquery() | MapConstructor() | RowConstructor() | FieldAccess() | Star()
-            | RowStar() | DefaultValue()
+            MapConstructor() | RowConstructor() | FieldAccess() | Star() | RowStar()
+            | DefaultValue()
         ):  # fmt: skip
             raise structure.refusal(node)
         case _:

@@ -2,11 +2,14 @@
 
 from typing import assert_never
 
+from evertide.catalog.builtin.postgres import vector_columns
+from evertide.catalog.builtin.registry import builtin_of
+from evertide.expr.outer_columns import move_free
 from evertide.expr.relation import Get
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.join import plan_join
 from evertide.sql.plan.planned import NamedQuery, fold_finishing
-from evertide.sql.plan.scope import Scope, TableName, scope_of, table_name
+from evertide.sql.plan.scope import TableName, scope_of, table_name, with_table_oid, with_vectors
 from evertide.sql.plan.show import plan_listing
 from evertide.sql.plan.source import NOTHING, Source, product, with_alias
 from evertide.sql.plan.table_function import plan_function_table
@@ -29,18 +32,23 @@ def plan_from(tables: tuple[TableExpression, ...], query: QueryContext) -> Sourc
         return NOTHING
     source = plan_table(tables[0], query)
     for table in tables[1:]:
-        right = plan_table(table, _beside(query, table, source.scope))
-        source = product(source, right, at=table.at)
+        lateral = _is_lateral(table)
+        right = plan_table(table, query.within(source.scope) if lateral else query)
+        source = product(source, right, at=table.at, lateral=lateral)
     return source
 
 
-def _beside(query: QueryContext, table: TableExpression, scope: Scope) -> QueryContext:
-    """LATERAL, which functions are without saying so, sees what stands before it.
-
-    Seeing is enough to say why it is refused.
-    """
-    lateral = isinstance(table, FunctionTable) or (isinstance(table, Subquery) and table.lateral)
-    return query.within(scope) if lateral else query
+def _is_lateral(table: TableExpression) -> bool:
+    """Whether it sees what stands before it: LATERAL, which functions are without saying so."""
+    match table:
+        case FunctionTable():
+            return True
+        case Subquery(lateral=lateral):
+            return lateral
+        case Join(left=left, right=right):
+            return _is_lateral(left) or _is_lateral(right)
+        case _:
+            return False
 
 
 def plan_table(table: TableExpression, query: QueryContext) -> Source:
@@ -56,8 +64,10 @@ def plan_table(table: TableExpression, query: QueryContext) -> Source:
             return with_alias(_shown(table, query), table.alias)
         case Join(left=left_table, right=right_table):
             left = plan_table(left_table, query)
-            right = plan_table(right_table, _beside(query, right_table, left.scope))
-            return with_alias(plan_join(table, left, right, query), table.alias)
+            lateral = _is_lateral(right_table)
+            right = plan_table(right_table, query.within(left.scope) if lateral else query)
+            joined = plan_join(table, left, right, query, lateral=lateral)
+            return with_alias(joined, table.alias)
         case _:
             assert_never(table)
 
@@ -86,11 +96,18 @@ def _named_table(table: TableRef, query: QueryContext) -> Source:
     """A name means a query of WITH first, then a relation of the catalog."""
     named = _named_query(table, query)
     if named is not None:
-        return Source(named.relation, scope_of(named.desc, TableName(table.name.parts[0])))
+        relation = move_free(named.relation, len(query.outer) - named.depth)
+        return Source(relation, scope_of(named.desc, TableName(table.name.parts[0])))
     found = resolve_readable(table.name, query.plan.names)
     query.dependencies.setdefault(found.item_id)
     relation = Get(found.global_id, found.desc.types)
-    return Source(relation, scope_of(found.desc, table_name(found.name)))
+    scope = scope_of(found.desc, table_name(found.name))
+    if found.item is not None:
+        return Source(relation, with_table_oid(scope, found.item.oid))
+    builtin = builtin_of(found.item_id)
+    assert builtin is not None, "what is no item is a builtin"
+    scope = with_vectors(scope, vector_columns(builtin.schema, builtin.name))
+    return Source(relation, with_table_oid(scope, builtin.oid))
 
 
 def _named_query(table: TableRef, query: QueryContext) -> NamedQuery | None:

@@ -93,7 +93,7 @@ def comparison_operands(
     arguments = [_current(argument, query) for argument in arguments]
     with with_position(at):
         found = _operator(name, _types(arguments))
-    return _coerced(found.arguments, arguments, query, at=at)
+    return coerced_arguments(found.arguments, arguments, query, at=at)
 
 
 def _types(arguments: Sequence[Scalar]) -> tuple[SqlType, ...]:
@@ -110,13 +110,14 @@ def _current(argument: Scalar, query: QueryContext) -> Scalar:
 def _call(
     found: Resolution[ScalarFunction], arguments: Sequence[Scalar], query: QueryContext, *, at: int
 ) -> Scalar:
-    coerced = _coerced(found.arguments, arguments, query, at=at)
+    coerced = coerced_arguments(found.arguments, arguments, query, at=at)
     return Call(found.function, tuple(coerced), found.function.result)
 
 
-def _coerced(
+def coerced_arguments(
     coercions: Sequence[Coercion], arguments: Sequence[Scalar], query: QueryContext, *, at: int
 ) -> list[Scalar]:
+    """Arguments with the casts that the resolved function asks for."""
     coerced = []
     for argument, coercion in zip(arguments, coercions, strict=True):
         if is_unknown(argument):
@@ -156,7 +157,7 @@ def bound_aggregate(
     arguments = [_current(argument, query) for argument in arguments]
     with with_position(at):
         found = _aggregate(name, _types(arguments))
-    coerced = _coerced(found.arguments, arguments, query, at=at)
+    coerced = coerced_arguments(found.arguments, arguments, query, at=at)
     pack = packing(found.function)
     if pack is not None:
         return found.function, Call(pack, tuple(coerced), pack.result)

@@ -6,15 +6,21 @@ column, an aggregate its column, and a column that is left over is the user's mi
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from evertide.expr.functions.row import Accumulator
 from evertide.expr.relation import AggregateCall, Reduce
-from evertide.expr.scalar import ColumnRef, Literal, Scalar
+from evertide.expr.relation_walk import rewrite_arguments
+from evertide.expr.scalar import ColumnRef, Literal, OuterColumn, Scalar
 from evertide.sql.plan.builder import RelationBuilder
 from evertide.sql.plan.deferred import FIRST_PLACE, Deferred, fill_places
 from evertide.sql.plan.rewrite import replace_parts
-from evertide.sql.plan.subquery import attach, attach_all, with_default_row, with_operand
+from evertide.sql.plan.subquery import (
+    attach,
+    attach_all,
+    with_default_row,
+    with_operand,
+    with_row_around,
+)
 from evertide.sql.resolve import position_of
 from evertide.vocab.errors import GroupingError
 
@@ -36,17 +42,35 @@ def group(
     grouped = _reduce(builder, grouped_by, [_filled(call, fill) for call in calls], keys is None)
     settled: list[Scalar] = []
     carry = _carrier(grouped_by, late, settled)
+
+    def around(column: OuterColumn) -> Scalar:
+        return grouped.lifted(_grouped_column(column, grouped_by, late))
+
     for value in late.values:
         if isinstance(value, AggregateCall):
             position = len(grouped_by) + calls.index(value)
             settled.append(ColumnRef(position, value.type))
         else:
-            settled.append(attach(with_operand(value, carry), grouped))
+            carried = with_row_around(with_operand(value, carry), around)
+            settled.append(attach(carried, grouped))
     return grouped, carry
 
 
 def _filled(call: AggregateCall, fill: Callable[[Scalar], Scalar]) -> AggregateCall:
-    return call if call.argument is None else replace(call, argument=fill(call.argument))
+    return rewrite_arguments(call, fill)
+
+
+def _grouped_column(column: OuterColumn, keys: Sequence[Scalar], late: Deferred) -> Scalar:
+    """Where a column that a subquery looks at is among the keys."""
+    for position, key in enumerate(keys):
+        if isinstance(key, ColumnRef) and key.index == column.index:
+            return ColumnRef(position, key.type)
+    reference = late.reference_from_subquery(column.index)
+    name = "?" if reference is None else reference.name
+    raise GroupingError(
+        f'subquery uses ungrouped column "{name}" from outer query',
+        position=None if reference is None else position_of(reference.at),
+    )
 
 
 def _reduce(

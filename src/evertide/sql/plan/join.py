@@ -4,26 +4,40 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from evertide.expr.relation import OuterJoin
-from evertide.expr.scalar import And, Coalesce, Scalar
+from evertide.expr.outer_columns import move_free
+from evertide.expr.relation import Map, OuterJoin, Project, Relation, Threshold, Types, Union
+from evertide.expr.scalar import And, Coalesce, Literal, Scalar
 from evertide.expr.scalar_walk import shift_columns
 from evertide.sql.plan.builder import conjuncts
 from evertide.sql.plan.coercion import unify
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.deferred import Deferred, fill_places
+from evertide.sql.plan.difference import minus
 from evertide.sql.plan.expression import bind_condition, plain_context
 from evertide.sql.plan.expression_context import Clause
 from evertide.sql.plan.function_call import call_operator
+from evertide.sql.plan.planned import project
 from evertide.sql.plan.scope import Scope, ScopeColumn, TableName
 from evertide.sql.plan.source import Source, joined_scope, product
-from evertide.sql.plan.subquery import attach_all
+from evertide.sql.plan.subquery import attach_all, looks_around
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.query import Join, JoinNatural, JoinOn, JoinUsing
-from evertide.vocab.errors import AmbiguousColumn, FeatureNotSupported, UndefinedColumn
+from evertide.vocab.errors import (
+    AmbiguousColumn,
+    FeatureNotSupported,
+    InvalidColumnReference,
+    UndefinedColumn,
+)
 
 
-def plan_join(join: Join, left: Source, right: Source, query: QueryContext) -> Source:
-    """The join of two planned sources."""
+def plan_join(
+    join: Join, left: Source, right: Source, query: QueryContext, *, lateral: bool
+) -> Source:
+    """The join of two planned sources; `lateral`: right is written one row further in."""
+    if lateral:
+        if looks_around(right.relation):
+            return _join_lateral(join, left, right, query)
+        right = Source(move_free(right.relation, -1), right.scope)
     match join.constraint:
         case None:
             return product(left, right, at=join.at)
@@ -54,12 +68,74 @@ def _join_on(
     if join.kind == "INNER":
         return _inner(left, right, on, deferred, scope, at=join.at)
     if deferred.values:
-        raise FeatureNotSupported(
-            f"subqueries in the condition of a {join.kind} JOIN are not supported",
-            hint="Join the subquery first.",
-            position=position_of(constraint.condition.at),
-        )
+        matched = _matched(product(left, right, at=join.at), on, deferred)
+        return _padded(join, left, right, matched)
     return _outer(join, left, right, on)
+
+
+def _matched(pairs: Source, on: Scalar, deferred: Deferred) -> Relation:
+    """Pairs for which `on` holds, where it has subqueries; nothing but the pairs' own columns."""
+    builder = pairs.builder()
+    fill = fill_places(attach_all(deferred, builder))
+    builder.filter([fill(on)])
+    return project(builder.relation, tuple(range(len(pairs.relation.types))))
+
+
+def _join_lateral(join: Join, left: Source, right: Source, query: QueryContext) -> Source:
+    """A join whose right side looks at left's row."""
+    if join.kind in ("RIGHT", "FULL"):
+        raise InvalidColumnReference(
+            f"the right side of a {join.kind} JOIN cannot refer to its left side",
+            detail="The combining JOIN type must be INNER or LEFT for a LATERAL reference.",
+            position=position_of(join.at),
+        )
+    pairs = product(left, right, at=join.at, lateral=True)
+    if join.constraint is None:
+        return pairs
+    if not isinstance(join.constraint, JoinOn):
+        raise FeatureNotSupported(
+            "USING and NATURAL with LATERAL are not supported",
+            hint="Write the condition with ON.",
+            position=position_of(join.at),
+        )
+    deferred = Deferred()
+    context = plain_context(pairs.scope, query, Clause.ON, deferred)
+    matched = _matched(pairs, bind_condition(join.constraint.condition, context), deferred)
+    if join.kind == "INNER":
+        return Source(matched, pairs.scope)
+    return _padded(join, left, right, matched)
+
+
+def _padded(join: Join, left: Source, right: Source, matched: Relation) -> Source:
+    """An outer join from its matched pairs.
+
+    A row with a match is among the pairs at least as often as in its own side, so taking those
+    away leaves the rows without, as often as they are there.
+    """
+    width = len(left.relation.types)
+    branches: list[Relation] = [matched]
+    if join.kind in ("LEFT", "FULL"):
+        mine = Project(matched, tuple(range(width)))
+        alone: Relation = Threshold(minus(left.relation, mine))
+        branches.append(Map(alone, _nulls(right.relation.types)))
+    if join.kind in ("RIGHT", "FULL"):
+        types, nulls = right.relation.types, _nulls(left.relation.types)
+        mine = Project(matched, tuple(range(width, width + len(types))))
+        padded = Map(Threshold(minus(right.relation, mine)), nulls)
+        order = (*range(len(types), len(types) + width), *range(len(types)))
+        branches.append(Project(padded, order))
+    scope = joined_scope(
+        left,
+        right,
+        at=join.at,
+        blank_left=join.kind in ("RIGHT", "FULL"),
+        blank_right=join.kind in ("LEFT", "FULL"),
+    )
+    return Source(Union(tuple(branches)), scope)
+
+
+def _nulls(types: Types) -> tuple[Literal, ...]:
+    return tuple(Literal(None, sql_type) for sql_type in types)
 
 
 def _inner(

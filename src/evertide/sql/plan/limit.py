@@ -2,7 +2,7 @@
 
 from evertide.expr.compile import compile_scalar
 from evertide.expr.functions.cast import CastContext
-from evertide.expr.scalar import ColumnRef, Parameter, SessionCall
+from evertide.expr.scalar import ColumnRef, OuterColumn, Parameter, SessionCall
 from evertide.sql.plan.coercion import coerce
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.deferred import Deferred
@@ -15,6 +15,8 @@ from evertide.sql.resolve import position_of
 from evertide.sql.syntax.expression import Expression
 from evertide.vocab.errors import FeatureNotSupported
 from evertide.vocab.sql_type import INT8
+
+_NOT_CONSTANT = Parameter | SessionCall | ColumnRef | OuterColumn
 
 
 def plan_limit(node: Expression, query: QueryContext) -> int | None:
@@ -40,7 +42,7 @@ def _constant(node: Expression, query: QueryContext, clause: Clause) -> int | No
     scalar = coerce(bound, INT8, CastContext.ASSIGNMENT, query, at=node.at)
     if isinstance(scalar, Parameter):
         value = query.parameters.value(scalar)
-    elif any(isinstance(p, Parameter | SessionCall | ColumnRef) for p in walk_parts(scalar)):
+    elif any(isinstance(part, _NOT_CONSTANT) for part in walk_parts(scalar)):
         raise FeatureNotSupported(
             f"{clause} must be a constant or one parameter", position=position_of(node.at)
         )

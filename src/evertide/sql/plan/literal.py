@@ -9,9 +9,15 @@ from evertide.expr.scalar import Literal, Scalar
 from evertide.sql.plan.coercion import coerce, with_position
 from evertide.sql.plan.data_type import resolve_type
 from evertide.sql.plan.expression_context import ExpressionContext
+from evertide.sql.plan.place import start_of
+from evertide.sql.plan.registered import (
+    cast_to_registered,
+    cast_to_regproc,
+    registered_name,
+)
 from evertide.sql.syntax.expression import Cast, TypedLiteral, TypeName
 from evertide.vocab.datum import Interval
-from evertide.vocab.sql_type import INT4, INT8, INTERVAL, NUMERIC, UNKNOWN
+from evertide.vocab.sql_type import INT4, INT8, INTERVAL, NUMERIC, UNKNOWN, Kind
 
 _INTEGER = re.compile(r"-?(?:[0-9]+|0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+)")
 _PLAIN_NUMBER = re.compile(r"\s*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*")
@@ -40,8 +46,15 @@ def number(text: str, at: int) -> Literal:
 
 def bind_cast(node: Cast, context: ExpressionContext) -> Scalar:
     """`CAST(x AS t)` and `x::t`."""
+    name = registered_name(node.target)
+    if name is not None:
+        operand = context.bind_node(node.operand, context)
+        return cast_to_registered(name, operand, context.query, at=node.at)
     target = resolve_type(node.target)
     operand = context.bind_node(node.operand, context)
+    match target.kind, operand:
+        case Kind.REGPROC, Literal(value=str(text)) if not text.strip("-").isdecimal() and text:
+            return cast_to_regproc(text, start_of(node.operand))
     return coerce(operand, target, CastContext.EXPLICIT, context.query, at=node.at)
 
 

@@ -50,6 +50,8 @@ class NamedQuery:
 
     relation: Relation
     desc: RelationDesc
+    # How many queries are around the WITH: where the name stands there may be more.
+    depth: int = 0
 
 
 def fold_finishing(planned: PlannedQuery) -> Relation:

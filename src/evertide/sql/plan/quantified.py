@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Final, assert_never
 
-from evertide.expr.relation import Relation
+from evertide.expr.relation import AggregateCall, ArgumentOrder, Relation, TopK
 from evertide.expr.scalar import ColumnRef, Scalar
-from evertide.sql.plan.deferred import ExistsUse, QuantifiedUse, ScalarUse
+from evertide.sql.plan.deferred import ArrayUse, ExistsUse, QuantifiedUse, ScalarUse
 from evertide.sql.plan.expression_context import ExpressionContext
 from evertide.sql.plan.function_call import (
+    bound_aggregate,
     call_quantified,
     comparison_operands,
     negated,
@@ -17,6 +18,7 @@ from evertide.sql.plan.set_operation import with_columns
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.expression import (
     AnyAll,
+    ArraySubquery,
     Exists,
     Expression,
     InSubquery,
@@ -31,7 +33,7 @@ _OPPOSITE: Final = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=":
 
 
 def bind_subquery(
-    node: Exists | ScalarSubquery | InSubquery | AnyAll, context: ExpressionContext
+    node: Exists | ScalarSubquery | InSubquery | AnyAll | ArraySubquery, context: ExpressionContext
 ) -> Scalar:
     """A subquery's value: deferred, because it is joined to the relation later."""
     match node:
@@ -47,13 +49,35 @@ def bind_subquery(
             return negated(found) if is_negated else found
         case AnyAll():
             return _bind_any_all(node, context)
+        case ArraySubquery():
+            return context.deferred.reserve(_array_use(node, context))
         case _:
             assert_never(node)
 
 
+def _array_use(node: ArraySubquery, context: ExpressionContext) -> ArrayUse:
+    """ARRAY(query): an aggregate over the query's rows, in the query's order."""
+    planned = plan_inner(node.query, context)
+    _check_width(planned, 1, node.at)
+    cut = planned.limit is not None or bool(planned.offset)
+    relation = planned.relation
+    if cut:
+        relation = TopK(relation, (), planned.order, planned.limit, planned.offset)
+    types = relation.types
+    value = ColumnRef(planned.columns[0], types[planned.columns[0]])
+    function, argument = bound_aggregate("array_agg", [value], context.query, at=node.at)
+    order = tuple(
+        ArgumentOrder(ColumnRef(key.column, types[key.column]), key.descending, key.nulls_first)
+        for key in planned.order
+    )
+    if order == (ArgumentOrder(value),):  # which is how arguments are looked at anyway
+        order = ()
+    return ArrayUse(AggregateCall(function, argument, order=order), relation)
+
+
 def plan_inner(query: Query, context: ExpressionContext) -> PlannedQuery:
-    """A subquery, which sees what is around it only to be refused."""
-    inner = context.query.within(context.scope)
+    """A subquery, which sees the row that its value is for."""
+    inner = context.query.within(context.scope, context.deferred)
     return inner.plan_query(query, inner)
 
 

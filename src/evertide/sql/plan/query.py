@@ -82,7 +82,8 @@ def _named_query(table: CommonTable, context: QueryContext) -> NamedQuery:
             f" {len(table.columns)} columns specified",
             position=position_of(table.at),
         )
-    return NamedQuery(fold_finishing(planned), renamed(planned.desc, table.columns))
+    desc = renamed(planned.desc, table.columns)
+    return NamedQuery(fold_finishing(planned), desc, len(context.outer))
 
 
 def _plan_body(

@@ -5,11 +5,11 @@ that computes it from the row the expression stands on: mostly a position, but C
 the shared column of FULL JOIN ... USING.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
-from evertide.expr.scalar import ColumnRef, Scalar
+from evertide.expr.scalar import ColumnRef, Literal, Scalar
 from evertide.sql.resolve import RelationName, position_of
 from evertide.sql.syntax.expression import Name, Star
 from evertide.vocab.errors import (
@@ -21,6 +21,7 @@ from evertide.vocab.errors import (
     UndefinedTable,
 )
 from evertide.vocab.relation_desc import RelationDesc
+from evertide.vocab.sql_type import OID
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,10 @@ class ScopeColumn:
     nullable: bool
     table: TableName | None = None
     merged: bool = False
+    # A system column: `*` leaves it out, and a column of the user's by that name hides it.
+    hidden: bool = False
+    # An array whose first element is number 0.
+    from_zero: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,12 @@ class Scope:
     @property
     def starred(self) -> tuple[ScopeColumn, ...]:
         """What `*` means, and where unqualified names are looked for."""
-        return tuple(column for column in self.columns if not column.merged)
+        return tuple(c for c in self.columns if not c.merged and not c.hidden)
+
+    @property
+    def hidden(self) -> tuple[ScopeColumn, ...]:
+        """The tables' system columns."""
+        return tuple(column for column in self.columns if column.hidden)
 
 
 def scope_of(desc: RelationDesc, table: TableName | None) -> Scope:
@@ -76,6 +86,19 @@ def scope_of(desc: RelationDesc, table: TableName | None) -> Scope:
         for index, column in enumerate(desc.columns)
     )
     return Scope(columns, () if table is None else (table,))
+
+
+def with_vectors(scope: Scope, names: Container[str]) -> Scope:
+    """The scope with these columns' elements counted from 0."""
+    columns = tuple(replace(c, from_zero=c.name in names) for c in scope.columns)
+    return Scope(columns, scope.tables)
+
+
+def with_table_oid(scope: Scope, oid: int) -> Scope:
+    """The scope of one table with its hidden column `tableoid`, the table's own oid."""
+    (table,) = scope.tables
+    tableoid = ScopeColumn("tableoid", Literal(oid, OID), nullable=False, table=table, hidden=True)
+    return Scope((*scope.columns, tableoid), scope.tables)
 
 
 def combine_scopes(left: Scope, right: Scope, *, position: int | None = None) -> Scope:
@@ -96,31 +119,34 @@ def _clash(one: TableName, other: TableName) -> bool:
 
 
 def map_scope(scope: Scope, change: Callable[[Scalar], Scalar], *, nullable: bool = False) -> Scope:
-    """The scope with every column's scalar changed; `nullable`: an outer join may blank them."""
+    """The scope with every column's scalar changed; `nullable`: an outer join may blank them.
+
+    Hidden columns are constants, which nothing blanks: there they are not offered.
+    """
     columns = tuple(
         replace(column, scalar=change(column.scalar), nullable=column.nullable or nullable)
         for column in scope.columns
+        if not (nullable and column.hidden)
     )
     return Scope(columns, scope.tables)
 
 
-def find_column(name: Name, scope: Scope, outer: Sequence[Scope] = ()) -> ScopeColumn:
-    """The one column that this reference means."""
-    matches = _matches(name, scope)
-    if len(matches) > 1:
-        raise AmbiguousColumn(
-            f'column reference "{name.parts[-1]}" is ambiguous', position=position_of(name.at)
-        )
-    if matches:
-        return matches[0]
-    if any(_matches(name, around) for around in outer):
-        raise FeatureNotSupported(
-            f'correlated subqueries are not supported: column "{".".join(name.parts)}" belongs to'
-            " the query around",
-            hint="Write the subquery as a join.",
-            position=position_of(name.at),
-        )
-    raise _missing(name, scope)
+def find_column(name: Name, scopes: Sequence[Scope]) -> tuple[int, ScopeColumn]:
+    """The one column that this reference means, and in which scope it is.
+
+    Scopes of queries around come after the query's own: what is nearer hides what is further.
+    """
+    for depth, scope in enumerate(scopes):
+        matches = _matches(name, scope)
+        if len(matches) > 1:
+            raise AmbiguousColumn(
+                f'column reference "{name.parts[-1]}" is ambiguous', position=position_of(name.at)
+            )
+        if matches:
+            return depth, matches[0]
+    qualifier = name.parts[:-1]
+    known = (s for s in scopes if qualifier and any(t.answers_to(qualifier) for t in s.tables))
+    raise _missing(name, next(known, scopes[0]))
 
 
 def has_column(name: str, scope: Scope) -> bool:
@@ -130,9 +156,13 @@ def has_column(name: str, scope: Scope) -> bool:
 
 def _matches(name: Name, scope: Scope) -> list[ScopeColumn]:
     *qualifier, column_name = name.parts
-    if not qualifier:
-        return [column for column in scope.starred if column.name == column_name]
-    return [column for column in _columns_of(tuple(qualifier), scope) if column.name == column_name]
+    if qualifier:
+        of_table = _columns_of(tuple(qualifier), scope)
+        found = [column for column in of_table if column.name == column_name]
+    else:
+        shown = (*scope.starred, *scope.hidden)
+        found = [column for column in shown if column.name == column_name]
+    return [column for column in found if not column.hidden] or found
 
 
 def _columns_of(qualifier: tuple[str, ...], scope: Scope) -> list[ScopeColumn]:
@@ -149,7 +179,7 @@ def expand_star(star: Star, scope: Scope) -> tuple[ScopeColumn, ...]:
         return scope.starred
     if not any(table.answers_to(star.qualifier) for table in scope.tables):
         raise _missing_table(star.qualifier, scope, star.at)
-    return tuple(_columns_of(star.qualifier, scope))
+    return tuple(c for c in _columns_of(star.qualifier, scope) if not c.hidden)
 
 
 def _missing(name: Name, scope: Scope) -> SqlError:

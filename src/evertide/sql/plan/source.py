@@ -37,10 +37,13 @@ class Source:
 NOTHING = Source(ONE_ROW, Scope())
 
 
-def product(left: Source, right: Source, *, at: int) -> Source:
-    """Every row of one beside every row of the other."""
+def product(left: Source, right: Source, *, at: int, lateral: bool = False) -> Source:
+    """Every row of one beside every row of the other; `lateral`: which may look at left's row."""
     builder = left.builder()
-    builder.product(right.relation, right.nullable)
+    if lateral:
+        builder.apply(right.relation, right.nullable)
+    else:
+        builder.product(right.relation, right.nullable)
     return Source(builder.relation, joined_scope(left, right, at=at))
 
 
@@ -73,4 +76,5 @@ def with_alias(source: Source, alias: TableAlias | None) -> Source:
     columns = tuple(
         replace(column, name=name, table=table) for name, column in zip(names, shown, strict=True)
     )
-    return Source(source.relation, Scope(columns, (table,)))
+    hidden_columns = tuple(replace(column, table=table) for column in source.scope.hidden)
+    return Source(source.relation, Scope((*columns, *hidden_columns), (table,)))

@@ -9,10 +9,10 @@ from evertide.sql.plan.coercion import coerce, settle, to_boolean, unify
 from evertide.sql.plan.expression_context import ExpressionContext
 from evertide.sql.plan.function_call import call_function, call_operator
 from evertide.sql.plan.place import start_of
+from evertide.sql.plan.scope import find_column
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.expression import (
     ArrayConstructor,
-    ArraySubquery,
     Case,
     Collate,
     DefaultValue,
@@ -120,8 +120,19 @@ def bind_subscript(node: Subscript, context: ExpressionContext) -> Scalar:
             ]
             return call_function("array_slice", [operand, *bounds], context.query, at=node.at)
         case index:
-            arguments = [operand, _index(index, context)]
+            number = _index(index, context)
+            if _counts_from_zero(node.operand, context):
+                one = Literal(1, INT4)
+                number = call_operator("+", [number, one], context.query, at=node.at)
+            arguments = [operand, number]
             return call_function("array_get", arguments, context.query, at=node.at)
+
+
+def _counts_from_zero(node: Expression, context: ExpressionContext) -> bool:
+    if not isinstance(node, Name):
+        return False
+    scopes = (context.scope, *(around.scope for around in context.query.outer))
+    return find_column(node, scopes)[1].from_zero
 
 
 def _index(node: Expression, context: ExpressionContext) -> Scalar:
@@ -129,13 +140,7 @@ def _index(node: Expression, context: ExpressionContext) -> Scalar:
 
 
 def refusal(
-    node: ArraySubquery
-    | MapConstructor
-    | RowConstructor
-    | FieldAccess
-    | Star
-    | RowStar
-    | DefaultValue,
+    node: MapConstructor | RowConstructor | FieldAccess | Star | RowStar | DefaultValue,
 ) -> SqlError:
     """Why a form that parses cannot be planned as a value."""
     position = position_of(node.at)
@@ -144,8 +149,6 @@ def refusal(
             return SqlSyntaxError("DEFAULT is not allowed in this context", position=position)
         case Star() | RowStar():
             return SqlSyntaxError("* is not allowed in this context", position=position)
-        case ArraySubquery():
-            what = "ARRAY of a subquery"
         case MapConstructor():
             what = "MAP[...]"
         case RowConstructor():

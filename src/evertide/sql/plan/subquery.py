@@ -1,13 +1,15 @@
-"""Subqueries in expressions, attached to the relation of the query around as joins.
+"""Subqueries in expressions, attached to the relation of the query around.
 
-None is correlated, so each is one relation computed apart: a value is joined as a single row, a
-membership test as an outer join with the distinct members.
+One that does not look at the row around is a relation computed apart: a value is joined as a single
+row, a membership test as an outer join with the distinct members. One that does is applied to every
+row, and gives a single row for it.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import assert_never
 
+from evertide.expr.outer_columns import change_free, free_columns, move_free
 from evertide.expr.relation import (
     AggregateCall,
     Distinct,
@@ -20,10 +22,21 @@ from evertide.expr.relation import (
     Relation,
     Union,
 )
-from evertide.expr.scalar import And, Call, Case, ColumnRef, IsNull, Literal, Or, Scalar
+from evertide.expr.scalar import (
+    And,
+    Call,
+    Case,
+    ColumnRef,
+    IsNull,
+    Literal,
+    Or,
+    OuterColumn,
+    Scalar,
+)
 from evertide.sql.plan.builder import ONE_ROW, RelationBuilder
 from evertide.sql.plan.cardinality import has_at_most_one_row, has_exactly_one_row
 from evertide.sql.plan.deferred import (
+    ArrayUse,
     Deferred,
     ExistsUse,
     QuantifiedUse,
@@ -47,17 +60,25 @@ def attach(use: SubqueryUse, builder: RelationBuilder) -> Scalar:
             return _one_row(builder, value_relation(relation))
         case ExistsUse(relation=relation):
             return _one_row(builder, exists_relation(relation))
-        case QuantifiedUse(operator="="):
-            return _membership(use, builder)
-        case QuantifiedUse():
-            return _ordered(use, builder)
+        case ArrayUse():
+            return _one_row(builder, _array_relation(use))
+        case QuantifiedUse(relation=relation) if looks_around(relation):
+            return _compared_with_each(use, builder)
+        case QuantifiedUse(operator=operator, relation=relation):
+            apart = replace(use, relation=move_free(relation, -1))
+            return _membership(apart, builder) if operator == "=" else _ordered(apart, builder)
         case _:
             assert_never(use)
 
 
 def _one_row(builder: RelationBuilder, relation: Relation) -> Scalar:
-    (value,) = builder.product(relation, [True])
+    (value,) = builder.apply(relation, [True])
     return value
+
+
+def looks_around(query: Relation) -> bool:
+    """Whether a subquery depends on the row that its value is for."""
+    return any(column.depth == 0 for column in free_columns(query))
 
 
 def with_default_row(rows: Relation, defaults: Sequence[Literal]) -> Relation:
@@ -95,8 +116,33 @@ def exists_relation(query: Relation) -> Relation:
     return Union((Map(found, (TRUE,)), Map(minus(ONE_ROW, found), (FALSE,))))
 
 
+def _array_relation(use: ArrayUse) -> Relation:
+    collected = Reduce(use.relation, (), (use.aggregate,))
+    return with_default_row(collected, [Literal((), use.type)])
+
+
+def _compared_with_each(use: QuantifiedUse, builder: RelationBuilder) -> Scalar:
+    """`operand op ANY (query)` by comparing: true if any is, else unknown if any is."""
+    operand = builder.lifted(use.operand)
+    compared = comparison(use.operator, operand, ColumnRef(0, use.relation.types[0]))
+    some = aggregate_over("bool_or", BOOL)
+    calls = (AggregateCall(some, compared), AggregateCall(some, IsNull(compared)))
+    found = with_default_row(Reduce(use.relation, (), calls), [FALSE, FALSE])
+    holds, unknown = builder.apply(found, [True, True])
+    return Case(((holds, TRUE), (unknown, UNDECIDED)), FALSE, BOOL)
+
+
 def semi_join(builder: RelationBuilder, operands: Sequence[Scalar], query: Relation) -> None:
     """Keep rows whose operands are a row of the query; NULLs are equal to nothing."""
+    if looks_around(query):
+        pairs_of_types = zip(operands, query.types, strict=True)
+        equal = tuple(
+            comparison("=", builder.lifted(operand), ColumnRef(i, sql_type))
+            for i, (operand, sql_type) in enumerate(pairs_of_types)
+        )
+        builder.apply(presence(Filter(query, equal)), [])
+        return
+    query = move_free(query, -1)
     columns = builder.map(operands)
     first = builder.arity
     members = Distinct(query)
@@ -106,7 +152,7 @@ def semi_join(builder: RelationBuilder, operands: Sequence[Scalar], query: Relat
 
 
 def _membership(use: QuantifiedUse, builder: RelationBuilder) -> Scalar:
-    """`operand = ANY (query)` with SQL's third value.
+    """`operand = ANY (query)` with SQL's third value, the query written where the operand is.
 
     True if there is a match. Otherwise unknown if the query holds a NULL, or if the operand is NULL
     and the query is not empty. Otherwise false.
@@ -129,9 +175,10 @@ def _undecided(use: QuantifiedUse, operand: Scalar, builder: RelationBuilder) ->
     branches: list[tuple[Scalar, Scalar]] = []
     if use.nullable:
         null_member = Filter(use.relation, (IsNull(ColumnRef(0, use.relation.types[0])),))
-        branches.append((_one_row(builder, exists_relation(null_member)), UNDECIDED))
+        (has_null,) = builder.product(exists_relation(null_member), [False])
+        branches.append((has_null, UNDECIDED))
     if builder.may_be_null(operand):
-        some = _one_row(builder, exists_relation(use.relation))
+        (some,) = builder.product(exists_relation(use.relation), [False])
         branches.append((And((IsNull(operand), some)), UNDECIDED))
     return Case(tuple(branches), FALSE, BOOL) if branches else FALSE
 
@@ -171,3 +218,12 @@ def with_operand(use: SubqueryUse, change: Callable[[Scalar], Scalar]) -> Subque
     if isinstance(use, QuantifiedUse):
         return replace(use, operand=change(use.operand))
     return use
+
+
+def with_row_around(use: SubqueryUse, change: Callable[[OuterColumn], Scalar]) -> SubqueryUse:
+    """The same use where the row around has become another: `change` says what its columns are."""
+
+    def changed(column: OuterColumn) -> Scalar:
+        return column if column.depth else change(column)
+
+    return replace(use, relation=change_free(use.relation, changed))

@@ -47,12 +47,12 @@ def _is_join(term: Expression) -> bool:
 
 
 def _plan_join(term: Expression, context: ExpressionContext, builder: RelationBuilder) -> None:
-    inner = context.query.within(context.scope)
+    inner = context.query.within(context.scope, context.deferred)
     match term:
         case Exists(query=query):
-            builder.product(presence(fold_finishing(inner.plan_query(query, inner))), [])
+            builder.apply(presence(fold_finishing(inner.plan_query(query, inner))), [])
         case Not(operand=Exists(query=query)):
-            builder.product(absence(fold_finishing(inner.plan_query(query, inner))), [])
+            builder.apply(absence(fold_finishing(inner.plan_query(query, inner))), [])
         case InSubquery():
             _plan_semi_join(term, context, builder)
         case _:

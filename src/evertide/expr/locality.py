@@ -1,0 +1,30 @@
+"""What of a tree only the interpreter can run, in this process and for one statement."""
+
+from evertide.expr.functions.row import Knowledge
+from evertide.expr.relation import FlatMap, Reduce, Relation
+from evertide.expr.relation_walk import scalars_of
+from evertide.expr.scalar import Call, Scalar
+from evertide.expr.scalar_walk import children
+from evertide.expr.traverse import walk
+
+
+def interpreted_only(relation: Relation) -> str | None:
+    """Words for the first such part; None: every executor can run the relation."""
+    for node in walk(relation):
+        if isinstance(node, FlatMap):
+            return f"table function {node.function.name} of arguments that are not constants"
+        if isinstance(node, Reduce):
+            ordered = [call for call in node.aggregates if call.order]
+            if ordered:
+                return f"ORDER BY in {ordered[0].function.name} other than by its own argument"
+        for scalar in scalars_of(node):
+            found = _catalog_function(scalar)
+            if found is not None:
+                return f"catalog function {found}"
+    return None
+
+
+def _catalog_function(scalar: Scalar) -> str | None:
+    if isinstance(scalar, Call) and scalar.function.knowledge is not Knowledge.ARGUMENTS:
+        return scalar.function.name
+    return next((found for part in children(scalar) if (found := _catalog_function(part))), None)
