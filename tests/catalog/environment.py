@@ -1,11 +1,9 @@
-"""A new environment in memory, and short forms of the ops that tests ask for."""
+"""A new environment in memory, and the processes that tests start over it."""
 
-from collections.abc import Sequence
-
-from evertide.catalog.durable.bootstrap import DEFAULT_ROLE_ID, bootstrap_updates
-from evertide.catalog.durable.persist import PersistOpenableCatalog
-from evertide.catalog.objects import Index, IndexKey, Item, View, stored_columns
-from evertide.catalog.ops import CreateItemOp, NewDefinition, NewMaterializedView, NewTable, Op
+from evertide.catalog.durable.log import CatalogLog
+from evertide.catalog.durable.openable import LogOpenableCatalog
+from evertide.catalog.durable.place import CatalogKind, CatalogPlace
+from evertide.catalog.ops import Op
 from evertide.catalog.service import CatalogService
 from evertide.catalog.snapshot import Snapshot
 from evertide.catalog.transact import transact
@@ -15,108 +13,39 @@ from evertide.persist.push.notify import LocalNotifier
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
 from evertide.persist.store.protocol import Blob, Consensus, Store
 from evertide.vocab.clock import ManualClock
-from evertide.vocab.ids import ClusterId, EnvironmentId, Epoch, ItemId, SchemaId
-from evertide.vocab.relation_desc import ColumnDesc, RelationDesc, relation_desc
-from evertide.vocab.sql_type import INT4, NUMERIC, TEXT
+from evertide.vocab.ids import Epoch
 from evertide.vocab.timestamp import Timestamp
-
-ENVIRONMENT = EnvironmentId("test-environment")
-PUBLIC = SchemaId("u1")
-DEFAULT = ClusterId("u1")
-TWO_COLUMNS = RelationDesc((ColumnDesc("id", INT4, nullable=False), ColumnDesc("name", TEXT)))
-
-
-def new_snapshot() -> Snapshot:
-    """What a new environment holds."""
-    return Snapshot().apply(bootstrap_updates(ENVIRONMENT, 1_000), Timestamp(2))
-
-
-def after(snapshot: Snapshot, *ops: Op) -> Snapshot:
-    """The snapshot after these ops have committed."""
-    result = transact(snapshot, ops, now_ms=2_000, user="materialize")
-    return snapshot.apply(result.updates, Timestamp(snapshot.upper + 1))
-
-
-def create(
-    name: str,
-    definition: NewDefinition,
-    *depends_on: Item,
-    desc: RelationDesc = TWO_COLUMNS,
-    sql: str | None = None,
-    defaults: Sequence[str | None] | None = None,
-    schema_id: SchemaId = PUBLIC,
-) -> CreateItemOp:
-    return CreateItemOp(
-        schema_id=schema_id,
-        name=name,
-        owner=DEFAULT_ROLE_ID,
-        create_sql=sql or f"CREATE SOMETHING {name}",
-        columns=stored_columns(desc, defaults),
-        depends_on=tuple(item.item_id for item in depends_on),
-        definition=definition,
-    )
-
-
-def create_table(name: str) -> CreateItemOp:
-    return create(name, NewTable())
-
-
-def create_view(name: str, *depends_on: Item) -> CreateItemOp:
-    sql = f'CREATE VIEW "materialize"."public"."{name}" AS SELECT 1, \'secret\''
-    return create(name, View(), *depends_on, sql=sql)
-
-
-def create_mv(name: str, *depends_on: Item) -> CreateItemOp:
-    sql = f'CREATE MATERIALIZED VIEW "{name}" IN CLUSTER "default" AS SELECT * FROM "t"'
-    definition = NewMaterializedView(cluster_id=DEFAULT, as_of=Timestamp(5))
-    return create(name, definition, *depends_on, sql=sql)
-
-
-def create_index(name: str, on: Item) -> CreateItemOp:
-    keys = (IndexKey(position=0), IndexKey(expression="upper(name)"))
-    definition = Index(on_id=on.item_id, cluster_id=DEFAULT, keys=keys)
-    return create(name, definition, on)
-
-
-def item(snapshot: Snapshot, name: str) -> Item:
-    found = snapshot.item_named(PUBLIC, name)
-    assert found is not None, f"no item named {name}"
-    return found
-
-
-def populated() -> Snapshot:
-    """One item of each kind: table t, view v and index i on it, materialized view m on v."""
-    snapshot = after(
-        new_snapshot(),
-        create(
-            "t",
-            NewTable(),
-            desc=relation_desc(ColumnDesc("id", INT4, nullable=False), ("price", NUMERIC)),
-            defaults=[None, "1.50"],
-        ),
-    )
-    snapshot = after(snapshot, create_view("v", item(snapshot, "t")))
-    snapshot = after(snapshot, create_index("i", item(snapshot, "t")))
-    return after(snapshot, create_mv("m", item(snapshot, "v")))
-
-
-def ids(*items: Item) -> tuple[ItemId, ...]:
-    return tuple(found.item_id for found in items)
+from tests.catalog.samples import ENVIRONMENT
 
 
 class Environment:
     """One store, and the processes that tests start over it."""
 
-    def __init__(self) -> None:
-        self.store: Store = MemoryStore()
-        self.blob: Blob = MemoryBlob()
+    def __init__(
+        self,
+        kind: CatalogKind = CatalogKind.PERSIST,
+        store: Store | None = None,
+        blob: Blob | None = None,
+    ) -> None:
+        self.kind = kind
+        self.store: Store = store or MemoryStore()
+        self.blob: Blob = blob or MemoryBlob()
         self.notifier = LocalNotifier()
         self.clock = ManualClock()
         self._services: list[CatalogService] = []
         self._clients: list[PersistClient] = []
 
-    def openable(self) -> PersistOpenableCatalog:
-        return PersistOpenableCatalog(self.store, self.client_for, ENVIRONMENT, self.clock)
+    def place(self) -> CatalogPlace:
+        return CatalogPlace(self.store, self.client_for, ENVIRONMENT)
+
+    def log(self, epoch: Epoch) -> CatalogLog:
+        return self.place().log(self.kind, epoch)
+
+    def openable(self) -> LogOpenableCatalog:
+        async def log_for(epoch: Epoch) -> CatalogLog:
+            return self.log(epoch)
+
+        return LogOpenableCatalog(self.store, log_for, ENVIRONMENT, self.clock)
 
     def client_for(self, epoch: Epoch) -> PersistClient:
         client = PersistClient(self.consensus(epoch), self.blob, notifier=self.notifier)

@@ -6,7 +6,7 @@ from evertide.catalog.drop import with_dependants, without_cascade
 from evertide.catalog.ops import DropClusterOp, DropDatabaseOp, DropItemsOp, DropSchemaOp
 from evertide.vocab.errors import DependentObjectsStillExist
 from evertide.vocab.ids import DatabaseId
-from tests.catalog.environment import DEFAULT, PUBLIC, after, create_index, ids, item, populated
+from tests.catalog.samples import DEFAULT, PUBLIC, after, create_index, ids, item, populated
 
 
 def test_a_drop_is_refused_while_a_view_depends_on_it() -> None:

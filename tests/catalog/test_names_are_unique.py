@@ -17,7 +17,7 @@ from evertide.catalog.ops import (
 from evertide.vocab.errors import SqlError
 from evertide.vocab.ids import ClusterId, DatabaseId, ItemId, RoleId, SchemaId
 from evertide.vocab.timestamp import Timestamp
-from tests.catalog.environment import (
+from tests.catalog.samples import (
     after,
     create,
     create_table,

@@ -12,10 +12,11 @@ from evertide.catalog.durable.codec import (
     decode_object,
     encode_object,
 )
-from evertide.catalog.durable.upgrade.steps import STEPS, StoredRow, stored_version, upgraded
+from evertide.catalog.durable.rows import StoredRow
+from evertide.catalog.durable.upgrade.steps import STEPS, stored_version, upgraded
 from evertide.catalog.objects import Cluster, Item, ObjectKind
 from evertide.catalog.snapshot import all_objects
-from tests.catalog.environment import populated
+from tests.catalog.samples import populated
 
 DIRECTORY = Path(upgrade.__file__).parent
 
@@ -65,6 +66,14 @@ def test_every_object_comes_back_as_it_was() -> None:
         ("setting", '{"name":"x"}', "{}"),
         ("setting", '{"name":"x"}', '{"value":3}'),
         ("setting", "no json", "{}"),
+        ("setting", '{"name":"x"}', "no json"),
+        ("setting", '{"name":"x"}', '["value":"y"]'),
+        ("setting", '{"name":"x"}', '{"value":"y","planet":1}'),
+        ("setting", '{"name":"x"}', '{"name":"z","value":"y"}'),
+        ("setting", "{}", '{"name":"x","value":"y"}'),
+        ("setting", '{"name":"x","value":"y"}', "{}"),
+        ("item", '{"item_id":[1}', '{2],"value":"y"}'),
+        ("comment", '{"object_id":"u1","object_kind":"planet","sub_id":null}', '{"comment":"c"}'),
     ],
 )
 def test_a_row_that_is_no_object_is_named(row: tuple[str, str, str]) -> None:

@@ -18,7 +18,7 @@ from evertide.catalog.ops import (
 )
 from evertide.catalog.transact import transact
 from evertide.vocab.errors import SqlError
-from tests.catalog.environment import (
+from tests.catalog.samples import (
     after,
     create_table,
     create_view,

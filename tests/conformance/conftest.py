@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from evertide.catalog.durable.place import CatalogKind
 from evertide.persist.store.attempts import Attempts, ChangePort
 from evertide.persist.store.file import FileBlob
 from evertide.persist.store.local_cache import CachedBlob
@@ -19,6 +20,7 @@ from evertide.persist.store.postgres_port import PostgresPort
 from evertide.persist.store.protocol import Blob, Consensus, Store
 from evertide.persist.store.sqlite import SqliteStore
 from evertide.vocab.ids import Epoch
+from tests.catalog.environment import Environment
 from tests.support.memory_port import CutPort, MemoryPortStore
 from tests.support.postgres import own_schema
 from tests.support.s3 import s3_blob
@@ -131,3 +133,21 @@ def commit_or_not(connection: sqlite3.Connection, rng: random.Random) -> None:
         connection.execute("COMMIT")
     if fate != "well":
         raise sqlite3.OperationalError("disk I/O error")
+
+
+CATALOGS = [(kind, place) for place in ("memory", "sqlite", "postgres") for kind in CatalogKind]
+
+
+@pytest.fixture(params=CATALOGS, ids=lambda param: f"{param[0]} in {param[1]}")
+async def environment(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Environment]:
+    """An environment that is not open yet, with each kind of catalog in each kind of store."""
+    kind, place = request.param
+    store: Store = MemoryStore()
+    if place == "sqlite":
+        store = SqliteStore(tmp_path / "consensus.db")
+    elif place == "postgres":
+        store = PostgresStore(request.getfixturevalue("postgres_url"))
+    made = Environment(kind, store)
+    yield made
+    await made.close()
+    await store.close()

@@ -15,7 +15,7 @@ from evertide.persist.append import Appended
 from evertide.persist.faults import StoreFull
 from evertide.vocab.errors import SqlError
 from evertide.vocab.timestamp import Timeline, Timestamp, step_back
-from tests.catalog.environment import PUBLIC, create
+from tests.catalog.samples import PUBLIC, create
 from tests.sim.history import Ddl, Rows, require
 from tests.sim.node import CATALOG
 from tests.sim.truth import Truth

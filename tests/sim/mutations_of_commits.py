@@ -89,8 +89,12 @@ def take_an_unknown_outcome_for_done(_: Any) -> Any:
 
 
 @mutation((memory.MemoryConsensus, "compare_and_set_all"))
-def do_a_part_of_all(_: Any) -> Any:
-    async def partly(self: Any, sets: Any, *, applied: Any = (), claimed: Any = None) -> Any:
+def do_a_part_of_all(real: Any) -> Any:
+    async def partly(
+        self: Any, sets: Any, *, applied: Any = (), claimed: Any = None, **others: Any
+    ) -> Any:
+        if others["stash"] is not None or others["raises_epoch"]:
+            return await real(self, sets, applied=applied, claimed=claimed, **others)
         self._cells.check(self._epoch)
         lost = tuple(s.shard_id for s in sets if not self._cells.matches(s))
         for one in sets:
@@ -105,12 +109,12 @@ def do_a_part_of_all(_: Any) -> Any:
 
 @mutation((machine.Machine, "_apply_all"))
 def take_a_lost_race_for_won(_: Any) -> Any:
-    async def apply_all(self: Any, changes: Any, applied: Any, claimed: Any) -> Any:
+    async def apply_all(self: Any, changes: Any, riders: Any) -> Any:
         known = await self.read_all(sorted({change.shard_id for change in changes}))
         decided = machine._decide_all(known, changes)
         if isinstance(decided, machine.Refused):
             return decided
-        await self._set_all(machine._sets(known, decided), decided, applied, claimed)
+        await self._set_all(machine._sets(known, decided), decided, riders)
         return machine.Applied(decided)
 
     return apply_all
@@ -274,10 +278,11 @@ def plan_with_an_old_catalog(_: Any) -> Any:
     return current
 
 
-@mutation((durable_catalog, "Append"), focus=_much_ddl)
+@mutation((durable_catalog.PersistLog, "append"), focus=_much_ddl)
 def change_a_catalog_that_somebody_changed(append: Any) -> Any:
-    def anywhere(shard_id: Any, desc: Any, rows: Any, _: Any, upper: Timestamp) -> Any:
-        return append(shard_id, desc, rows, None, upper)
+    async def anywhere(self: Any, changes: Any, *, expected_upper: Timestamp, **other: Any) -> Any:
+        upper = max(expected_upper, await self.upper())
+        return await append(self, changes, expected_upper=upper, **other)
 
     return anywhere
 

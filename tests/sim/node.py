@@ -8,7 +8,9 @@ from typing import Any, TypeAlias
 
 from evertide.adapter.committer import AskingCommitter, ClaimingCommitter, Committer
 from evertide.adapter.group_commit import GroupCommit
-from evertide.catalog.durable.persist import PersistOpenableCatalog, catalog_shard
+from evertide.catalog.durable.log import CatalogLog
+from evertide.catalog.durable.openable import LogOpenableCatalog
+from evertide.catalog.durable.persist import PersistLog, catalog_shard
 from evertide.catalog.service import CatalogService
 from evertide.controller.storage import Storage
 from evertide.oracle.batching import BatchingOracle
@@ -168,9 +170,13 @@ class Node:
             return ClaimingCommitter(self.txns, self.clock)
         return AskingCommitter(self.txns, self.oracle)
 
-    def openable(self, client_for: Callable[[Epoch], PersistClient]) -> PersistOpenableCatalog:
+    def openable(self, client_for: Callable[[Epoch], PersistClient]) -> LogOpenableCatalog:
         """The catalog, before it is open."""
-        return PersistOpenableCatalog(self.place.store, client_for, ENVIRONMENT, self.clock)
+
+        async def log_for(epoch: Epoch) -> CatalogLog:
+            return PersistLog(client_for(epoch), CATALOG)
+
+        return LogOpenableCatalog(self.place.store, log_for, ENVIRONMENT, self.clock)
 
     async def catalog(self) -> CatalogService:
         """This process's copy, which it follows from the first time on."""

@@ -5,7 +5,7 @@ done at one moment, whole or not at all. Everything that was ever done is kept i
 what truly happened.
 """
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,16 +25,17 @@ from evertide.persist.store.attempts import (
 from evertide.persist.store.memory import MemoryStore
 from evertide.persist.store.protocol import (
     AllSet,
-    ClaimLost,
+    ChangeOutcome,
     CompareAndSet,
     Head,
     OracleRow,
     SetMismatch,
     SetOutcome,
+    StashPage,
     Unchanged,
 )
 from evertide.vocab.ids import Epoch, ShardId
-from evertide.vocab.timestamp import Timeline, Timestamp
+from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp
 from tests.sim.loop import running_process
 from tests.sim.network import Network
 from tests.support.memory_port import MemoryPort
@@ -87,6 +88,12 @@ class SimStore:
     def oracle_rows(self, epoch: Epoch) -> AttemptsAtTime:
         return AttemptsAtTime(SimPort(self), epoch)
 
+    def stash(self) -> "SimStash":
+        return SimStash(self)
+
+    async def find_note(self, name: str) -> str | None:
+        return await self._call("find note", lambda: _now(self._cells.find_note(name)))
+
     async def note(self, name: str, text: str) -> str:
         return await self._call("note", lambda: _now(self._cells.note(name, text)))
 
@@ -96,11 +103,13 @@ class SimStore:
     async def close(self) -> None:
         pass
 
-    def do(self, attempt: Attempt, change: Change) -> SetOutcome | ClaimLost:
+    def do(self, attempt: Attempt, change: Change) -> ChangeOutcome:
         """What a change does when it arrives."""
         outcome = _now(self._port.change(attempt, change))
         if isinstance(outcome, AllSet):
             self._keep(change.epoch, *change.sets)
+            if change.raises_epoch:
+                self._keep_raised()
         elif change.each and isinstance(outcome, SetMismatch):
             self._keep(
                 change.epoch, *(s for s in change.sets if s.shard_id not in outcome.shard_ids)
@@ -123,6 +132,12 @@ class SimStore:
     def shard_ids(self) -> list[ShardId]:
         return _now(self._port.shard_ids())
 
+    def read_stash(self, lower: Timestamp, kinds: Collection[str] | None) -> StashPage:
+        return _now(self._cells.stash().read(lower, kinds))
+
+    def ensure_stash(self, kinds: Collection[str]) -> None:
+        _now(self._cells.stash().ensure(kinds))
+
     def timeline(self, epoch: Epoch, timeline: Timeline) -> OracleRow:
         return _now(self._port.read_timeline(epoch, timeline))
 
@@ -142,15 +157,40 @@ class SimStore:
         loop.note(f"store: {' '.join(f'{s.shard_id}@{s.next_seqno}' for s in sets)} read {read_ts}")
 
     def _raise_epoch(self) -> Epoch:
-        epoch = _now(self._cells.raise_epoch())
-        self.log.append(Raised(self.network.loop.moment, epoch))
-        self.network.loop.note(f"store: epoch {epoch}")
-        return epoch
+        _now(self._cells.raise_epoch())
+        return self._keep_raised()
+
+    def _keep_raised(self) -> Epoch:
+        self.log.append(Raised(self.network.loop.moment, self.epoch))
+        self.network.loop.note(f"store: epoch {self.epoch}")
+        return self.epoch
 
     async def _call(self, what: str, action: Callable[[], T]) -> T:
         return await self.network.call(
             what, action, refused=_unreachable(what), unknown=_unreachable(what)
         )
+
+
+class SimStash:
+    """The store's tables, by the same way. Every call may simply be repeated."""
+
+    def __init__(self, store: SimStore) -> None:
+        self._store = store
+        self._port = SimPort(store)
+
+    async def ensure(self, kinds: Collection[str]) -> None:
+        await insist(lambda: self._port.ask("ensure", lambda: self._store.ensure_stash(kinds)))
+
+    async def upper(self) -> Timestamp:
+        return (await self.read(kinds=())).upper
+
+    async def read(
+        self, lower: Timestamp = MIN_TS, kinds: Collection[str] | None = None
+    ) -> StashPage:
+        def action() -> StashPage:
+            return self._store.read_stash(lower, kinds)
+
+        return await insist(lambda: self._port.ask("read stash", action))
 
 
 class SimPort:
@@ -159,7 +199,7 @@ class SimPort:
     def __init__(self, store: SimStore) -> None:
         self._store = store
 
-    async def change(self, attempt: Attempt, change: Change) -> SetOutcome | ClaimLost:
+    async def change(self, attempt: Attempt, change: Change) -> ChangeOutcome:
         what = f"change {' '.join(s.shard_id for s in change.sets)}"
         return await self._write(what, change.epoch, lambda: self._store.do(attempt, change))
 
@@ -251,6 +291,9 @@ class SimBlob:
             return sorted(key for key in self._values if key.startswith(prefix))
 
         return await self._call("keys", action)
+
+    async def remove_unfinished(self, before_ms: int) -> int:  # noqa: ARG002 - there is nothing
+        return 0
 
     def local_path(self, key: str) -> Path | None:  # noqa: ARG002 - nothing lies in a file
         return None

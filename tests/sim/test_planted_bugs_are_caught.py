@@ -6,7 +6,7 @@ test_storage_survives_every_seed.py plays, and the one that caught it is played 
 
 import pytest
 
-from evertide.catalog.durable.codec import CorruptCatalog
+from evertide.catalog.faults import CatalogFault
 from evertide.persist.faults import PersistFault
 from tests.sim import mutations_of_commits, mutations_of_shards
 from tests.sim.history import Violation
@@ -17,7 +17,7 @@ from tests.sim.shape import Shape, draw_shape
 
 SEEDS = 150
 # A check of the simulation itself, or the code itself saying that it cannot go on.
-NOTICED = (Violation, Stuck, PersistFault, CorruptCatalog)
+NOTICED = (Violation, Stuck, PersistFault, CatalogFault)
 MUTATIONS = [*mutations_of_commits.MUTATIONS, *mutations_of_shards.MUTATIONS]
 
 

@@ -13,7 +13,7 @@ from evertide.persist.state import Batch, BlobPart, Part, ShardState, decode_sta
 from evertide.persist.upkeep.purge import is_purged
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId, ShardId
-from evertide.vocab.timestamp import Timestamp
+from evertide.vocab.timestamp import MIN_TS, Timestamp
 from tests.sim.decode import decode_part_of, desc_of
 from tests.sim.history import Rows, require
 from tests.sim.node import MAX_SKEW_MS, START_MS
@@ -93,7 +93,10 @@ class Truth:
     def _follow(self, shard: ShardTruth, version: Version) -> None:
         after = version.state
         if not shard.versions:
-            require(not after.batches, f"{shard.shard_id} begins empty")
+            # A shard may come with its first append, in one change.
+            require(len(after.batches) <= 1, f"{shard.shard_id} begins with one append at most")
+            for batch in after.batches:
+                self._append(shard, MIN_TS, batch)
             return
         before = shard.state
         name = shard.shard_id
@@ -116,13 +119,13 @@ class Truth:
         count = len(before.batches)
         if appended and after.batches[:count] == before.batches:
             require(len(after.batches) == count + 1, f"{name}: one append, one batch")
-            self._append(shard, before, after.batches[count])
+            self._append(shard, before.upper, after.batches[count])
         else:
             require(not appended, f"{name}: a merge is not an append")
             self._merge(shard, after)
 
-    def _append(self, shard: ShardTruth, before: ShardState, batch: Batch) -> None:
-        require(batch.lower == before.upper, f"{shard.shard_id}: appends touch")
+    def _append(self, shard: ShardTruth, upper: Timestamp, batch: Batch) -> None:
+        require(batch.lower == upper, f"{shard.shard_id}: appends touch")
         changes = self._changes_of(shard, batch)
         for (_, ts), _ in changes.items():
             require(batch.lower <= ts < batch.upper, f"{shard.shard_id}: updates lie in the batch")

@@ -4,8 +4,10 @@ Promises that changes are all or nothing, that every process sees them in one or
 snapshot never changes under its reader. Refuses to parse SQL: definitions are text, shapes and
 dependencies are data beside it.
 
-Files in order of control flow: objects (one record per kind), snapshot (all of them, indexed), ops
-(what may be asked), transact with draft, create and drop (what that changes; pure), service (the
+Files in order of control flow: objects with kinds/ (one record per kind), references (what each is
+called and refers to), snapshot with indexes and layered (all of them, found quickly, shared between
+versions), ops (what may be asked), transact with draft, create, clusters, profiles, alter, grants,
+notes and drop (what that changes; pure), checks (what must hold after any change), service (the
 copy that follows, and appends), durable/ (where objects are kept), builtin/ (system relations as
 functions of a snapshot).
 """

@@ -1,43 +1,34 @@
 """The ops that create: names must be free, what is referred to must exist."""
 
-from collections.abc import Iterator
-
 from evertide.catalog.builtin.registry import builtin_of
-from evertide.catalog.draft import Allocator, Draft
+from evertide.catalog.draft import Allocator, Draft, full_name
 from evertide.catalog.objects import (
-    AuditDetail,
-    Cluster,
-    ClusterReplica,
     Database,
     Definition,
     Index,
     Item,
     ItemVersion,
-    ManagedCluster,
     MaterializedView,
     Role,
     Schema,
+    Secret,
     Table,
-    UnmanagedCluster,
     View,
-    VirtualCluster,
 )
 from evertide.catalog.ops import (
-    CreateClusterOp,
-    CreateClusterReplicaOp,
     CreateDatabaseOp,
     CreateItemOp,
     CreateRoleOp,
     CreateSchemaOp,
+    CreateSecretOp,
     NewDefinition,
     NewMaterializedView,
-    NewReplica,
     NewTable,
 )
+from evertide.catalog.references import ITEM_NAME
 from evertide.vocab.errors import (
     DuplicateObject,
     DuplicateTable,
-    FeatureNotSupported,
     InsufficientPrivilege,
     InvalidName,
     UndefinedDatabase,
@@ -46,11 +37,9 @@ from evertide.vocab.errors import (
     UndefinedTable,
 )
 from evertide.vocab.ids import (
-    ClusterId,
     DatabaseId,
     GlobalId,
     ItemId,
-    ReplicaId,
     RoleId,
     SchemaId,
     ShardId,
@@ -67,7 +56,7 @@ def shard_of(global_id: GlobalId) -> ShardId:
 def create_database(draft: Draft, op: CreateDatabaseOp) -> None:
     if draft.snapshot.database_named(op.name) is not None:
         raise DuplicateObject(f"database '{op.name}' already exists")
-    _refuse_unknown_role(draft, op.owner)
+    refuse_unknown_role(draft, op.owner)
     database = Database(
         database_id=DatabaseId(draft.allocate_id(Allocator.DATABASE)),
         oid=draft.allocate(Allocator.OID),
@@ -85,14 +74,14 @@ def create_schema(draft: Draft, op: CreateSchemaOp) -> None:
     database = draft.snapshot.databases.get(op.database_id)
     if database is None:
         raise UndefinedDatabase(f"unknown database '{op.database_id}'")
-    if _is_reserved(op.name) or draft.snapshot.schema_named(None, op.name) is not None:
+    if is_reserved(op.name) or draft.snapshot.schema_named(None, op.name) is not None:
         raise InvalidName(
             f"unacceptable schema name '{op.name}'",
             detail='The prefixes "mz_" and "pg_" are reserved for system schemas.',
         )
     if draft.snapshot.schema_named(op.database_id, op.name) is not None:
         raise DuplicateObject(f"schema '{op.name}' already exists")
-    _refuse_unknown_role(draft, op.owner)
+    refuse_unknown_role(draft, op.owner)
     schema = Schema(
         schema_id=SchemaId(draft.allocate_id(Allocator.SCHEMA)),
         oid=draft.allocate(Allocator.OID),
@@ -106,7 +95,7 @@ def create_schema(draft: Draft, op: CreateSchemaOp) -> None:
 
 
 def create_role(draft: Draft, op: CreateRoleOp) -> None:
-    if _is_reserved(op.name) or op.name == "public":
+    if is_reserved(op.name) or op.name == "public":
         raise InvalidName(
             f'role name "{op.name}" is reserved',
             detail='The role "public" and the prefixes "mz_" and "pg_" are reserved for system '
@@ -124,91 +113,10 @@ def create_role(draft: Draft, op: CreateRoleOp) -> None:
     draft.audit("create", "role", {"id": role.role_id, "name": role.name})
 
 
-def create_cluster(draft: Draft, op: CreateClusterOp) -> None:
-    if _is_reserved(op.name):
-        raise InvalidName(
-            f'cluster name "{op.name}" is reserved',
-            detail='The prefixes "mz_" and "pg_" are reserved for system clusters.',
-        )
-    if draft.snapshot.cluster_named(op.name) is not None:
-        raise DuplicateObject(f"cluster '{op.name}' already exists")
-    _refuse_unknown_role(draft, op.owner)
-    cluster = Cluster(
-        cluster_id=ClusterId(draft.allocate_id(Allocator.CLUSTER)),
-        name=op.name,
-        owner=op.owner,
-        variant=op.variant,
-    )
-    draft.create(cluster)
-    draft.audit("create", "cluster", {"id": cluster.cluster_id, "name": cluster.name})
-    for name, size in _first_replicas(op):
-        _create_replica(draft, cluster, name, size, op.owner, reason="system")
-
-
-def _first_replicas(op: CreateClusterOp) -> Iterator[tuple[str, str | None]]:
-    match op.variant:
-        case VirtualCluster():
-            yield "r1", None
-        case ManagedCluster(size=size, replication_factor=factor):
-            yield from ((f"r{number}", size) for number in range(1, factor + 1))
-        case UnmanagedCluster():
-            yield from ((replica.name, replica.size) for replica in op.replicas)
-
-
-def create_cluster_replica(draft: Draft, op: CreateClusterReplicaOp) -> None:
-    cluster = draft.snapshot.clusters.get(op.cluster_id)
-    if cluster is None:
-        raise UndefinedObject(f"unknown cluster '{op.cluster_id}'")
-    match cluster.variant:
-        case VirtualCluster():
-            raise FeatureNotSupported(
-                f"cannot modify virtual cluster {cluster.name}",
-                hint="Use ALTER CLUSTER ... SET (SIZE ...) to give it replicas of its own.",
-            )
-        case ManagedCluster():
-            raise FeatureNotSupported(f"cannot modify managed cluster {cluster.name}")
-        case UnmanagedCluster():
-            _refuse_unknown_role(draft, op.owner)
-            replica: NewReplica = op.replica
-            _create_replica(draft, cluster, replica.name, replica.size, op.owner, reason="manual")
-
-
-def _create_replica(
-    draft: Draft, cluster: Cluster, name: str, size: str | None, owner: RoleId, *, reason: str
-) -> None:
-    if draft.snapshot.replica_named(cluster.cluster_id, name) is not None:
-        raise DuplicateObject(
-            f"cannot create multiple replicas named '{name}' on cluster '{cluster.name}'"
-        )
-    replica = ClusterReplica(
-        replica_id=ReplicaId(draft.allocate_id(Allocator.CLUSTER_REPLICA)),
-        cluster_id=cluster.cluster_id,
-        name=name,
-        size=size,
-        owner=owner,
-    )
-    draft.create(replica)
-    details: dict[str, AuditDetail] = {
-        "cluster_id": cluster.cluster_id,
-        "cluster_name": cluster.name,
-        "replica_id": replica.replica_id,
-        "replica_name": name,
-        "logical_size": size,
-        "billed_as": None,
-        "internal": False,
-        "reason": reason,
-    }
-    draft.audit("create", "cluster-replica", details)
-
-
 def create_item(draft: Draft, op: CreateItemOp) -> None:
-    schema = draft.snapshot.schemas.get(op.schema_id)
-    if schema is None:
-        raise UndefinedSchema(f"unknown schema '{op.schema_id}'")
-    if schema.database_id is None:
-        raise InsufficientPrivilege(f"system schema '{schema.name}' cannot be modified")
+    _refuse_other_than_users_schema(draft, op.schema_id)
     refuse_taken_name(draft, op.schema_id, op.name)
-    _refuse_unknown_role(draft, op.owner)
+    refuse_unknown_role(draft, op.owner)
     for item_id in op.depends_on:
         if item_id not in draft.snapshot.items and builtin_of(item_id) is None:
             raise UndefinedTable(f"unknown catalog item '{item_id}'")
@@ -232,6 +140,30 @@ def create_item(draft: Draft, op: CreateItemOp) -> None:
     draft.audit_item("create", item, **runs_in)
 
 
+def create_secret(draft: Draft, op: CreateSecretOp) -> None:
+    _refuse_other_than_users_schema(draft, op.schema_id)
+    refuse_taken_name(draft, op.schema_id, op.name)
+    refuse_unknown_role(draft, op.owner)
+    secret = Secret(
+        secret_id=ItemId(draft.allocate_id(Allocator.USER)),
+        oid=draft.allocate(Allocator.OID),
+        schema_id=op.schema_id,
+        name=op.name,
+        owner=op.owner,
+    )
+    draft.create(secret)
+    named = full_name(draft.snapshot, secret)
+    draft.audit("create", "secret", {"id": secret.secret_id, **named})
+
+
+def _refuse_other_than_users_schema(draft: Draft, schema_id: SchemaId) -> None:
+    schema = draft.snapshot.schemas.get(schema_id)
+    if schema is None:
+        raise UndefinedSchema(f"unknown schema '{schema_id}'")
+    if schema.database_id is None:
+        raise InsufficientPrivilege(f"system schema '{schema.name}' cannot be modified")
+
+
 def _definition(definition: NewDefinition, global_id: GlobalId) -> Definition:
     match definition:
         case NewTable():
@@ -245,8 +177,8 @@ def _definition(definition: NewDefinition, global_id: GlobalId) -> Definition:
 
 
 def refuse_taken_name(draft: Draft, schema_id: SchemaId, name: str) -> None:
-    """Tables, views, materialized views and indexes share one namespace."""
-    if draft.snapshot.item_named(schema_id, name) is not None:
+    """Tables, views, materialized views, indexes and secrets share one namespace."""
+    if draft.snapshot.named((ITEM_NAME, schema_id, name)):
         raise DuplicateTable(f"catalog item '{name}' already exists")
 
 
@@ -255,10 +187,12 @@ def _refuse_unknown_cluster(draft: Draft, item: Item) -> None:
         raise UndefinedObject(f"unknown cluster '{item.cluster_id}'")
 
 
-def _refuse_unknown_role(draft: Draft, role_id: RoleId) -> None:
+def refuse_unknown_role(draft: Draft, role_id: RoleId) -> None:
+    """A role that is named as an owner or in a grant must exist."""
     if role_id not in draft.snapshot.roles:
         raise UndefinedObject(f"unknown role '{role_id}'")
 
 
-def _is_reserved(name: str) -> bool:
+def is_reserved(name: str) -> bool:
+    """Names that only the system gives."""
     return name.startswith(RESERVED_PREFIXES)

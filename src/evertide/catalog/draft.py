@@ -1,32 +1,46 @@
 """A snapshot being changed by one transaction: later ops see what earlier ones did."""
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 import msgspec
 
+from evertide.catalog.checks import refuse_broken
 from evertide.catalog.objects import (
     AuditDetail,
     AuditEvent,
     CatalogObject,
     CatalogUpdate,
+    Cluster,
+    Comment,
+    Database,
+    DefaultPrivilege,
     IdAllocator,
+    IntrospectionSourceIndex,
     Item,
     ObjectKey,
+    Role,
+    RoleMembership,
+    Schema,
+    Secret,
     object_key,
 )
 from evertide.catalog.snapshot import Snapshot
 
 
 class Allocator(StrEnum):
-    """Families of ids; each has its own counter. Item ids and global ids share one."""
+    """Families of ids; each has its own counter. Items, secrets and global ids share one."""
 
     AUDIT_EVENT = "audit_event"
     CLUSTER = "cluster"
+    CLUSTER_PROFILE = "cluster_profile"
     CLUSTER_REPLICA = "cluster_replica"
     DATABASE = "database"
+    INTROSPECTION_SOURCE_INDEX = "introspection_source_index"
     OID = "oid"
     ROLE = "role"
     SCHEMA = "schema"
+    STORAGE_USAGE = "storage_usage"
     USER = "user"
 
 
@@ -42,7 +56,7 @@ class Draft:
 
     def __init__(self, snapshot: Snapshot, *, now_ms: int, user: str | None) -> None:
         self.snapshot = snapshot
-        self._now_ms = now_ms
+        self.now_ms = now_ms
         self._user = user
         self._touched: dict[ObjectKey, _Touched] = {}
 
@@ -54,6 +68,9 @@ class Draft:
         self._change(before, after)
 
     def remove(self, removed: CatalogObject) -> None:
+        """The object goes, and with it what exists only for its sake."""
+        for attached in _attached(self.snapshot, removed):
+            self._change(attached, None)
         self._change(removed, None)
 
     def allocate(self, allocator: Allocator) -> int:
@@ -77,7 +94,7 @@ class Draft:
             object_type=object_type,
             details=details,
             user=self._user,
-            occurred_at_ms=self._now_ms,
+            occurred_at_ms=self.now_ms,
         )
         self.create(event)
 
@@ -87,7 +104,15 @@ class Draft:
         self.audit(event_type, item.kind.value, {**named, **details})
 
     def updates(self) -> tuple[CatalogUpdate, ...]:
-        """What the transaction changes, each object at most once gone and once come."""
+        """What the transaction changes, each object at most once gone and once come.
+
+        Raises BrokenCatalog if that would leave objects which contradict one another.
+        """
+        refuse_broken(
+            self.snapshot,
+            [each.after for each in self._touched.values() if each.after is not None],
+            [key for key, each in self._touched.items() if each.after is None],
+        )
         found: list[CatalogUpdate] = []
         for touched in self._touched.values():
             if touched.before == touched.after:
@@ -108,7 +133,27 @@ class Draft:
         touched.after = after
 
 
-def full_name(snapshot: Snapshot, item: Item) -> dict[str, str]:
+def _attached(snapshot: Snapshot, removed: CatalogObject) -> Sequence[CatalogObject]:
+    """Comments on the object; what a cluster's replicas report; a role's memberships; defaults.
+
+    A membership that the role merely granted is none of its own: it keeps the role from going.
+    """
+    key = object_key(removed)
+    comments = snapshot.referrers(Comment, key)
+    match removed:
+        case Cluster():
+            return [*comments, *snapshot.referrers(IntrospectionSourceIndex, key)]
+        case Database() | Schema():
+            return [*comments, *snapshot.referrers(DefaultPrivilege, key)]
+        case Role(role_id=role_id):
+            memberships = snapshot.referrers(RoleMembership, key)
+            own = [m for m in memberships if role_id in (m.role_id, m.member_id)]
+            return [*comments, *own]
+        case _:
+            return comments
+
+
+def full_name(snapshot: Snapshot, item: Item | Secret) -> dict[str, str]:
     """An item's name in the parts that audit events use."""
     schema = snapshot.schemas[item.schema_id]
     assert schema.database_id is not None, "items live in schemas of databases"

@@ -2,14 +2,15 @@
 
 from collections.abc import Collection, Iterable
 
-from evertide.catalog.draft import Draft
-from evertide.catalog.objects import Cluster, ClusterReplica, Item
+from evertide.catalog.checks import described
+from evertide.catalog.draft import Draft, full_name
+from evertide.catalog.objects import Item, ObjectKind, object_key
 from evertide.catalog.ops import (
-    DropClusterOp,
-    DropClusterReplicaOp,
     DropDatabaseOp,
     DropItemsOp,
+    DropRoleOp,
     DropSchemaOp,
+    DropSecretOp,
 )
 from evertide.catalog.snapshot import Snapshot
 from evertide.vocab.errors import (
@@ -90,7 +91,8 @@ def drop_schema(draft: Draft, op: DropSchemaOp) -> None:
     if schema.database_id is None:
         raise InsufficientPrivilege(f"system schema '{schema.name}' cannot be modified")
     database = draft.snapshot.databases[schema.database_id]
-    if draft.snapshot.items_in_schema(schema.schema_id):
+    snapshot = draft.snapshot
+    if snapshot.items_in_schema(schema.schema_id) or snapshot.secrets_in_schema(schema.schema_id):
         raise DependentObjectsStillExist(
             f"schema '{database.name}.{schema.name}' cannot be dropped without CASCADE "
             "while it contains objects",
@@ -105,7 +107,7 @@ def drop_database(draft: Draft, op: DropDatabaseOp) -> None:
     database = draft.snapshot.databases.get(op.database_id)
     if database is None:
         raise UndefinedDatabase(f"unknown database '{op.database_id}'")
-    if any(s.database_id == database.database_id for s in draft.snapshot.schemas.values()):
+    if draft.snapshot.schemas_in(database.database_id):
         raise DependentObjectsStillExist(
             f"database '{database.name}' cannot be dropped with RESTRICT while it contains schemas",
             hint=CASCADE_HINT,
@@ -114,38 +116,31 @@ def drop_database(draft: Draft, op: DropDatabaseOp) -> None:
     draft.audit("drop", "database", {"id": database.database_id, "name": database.name})
 
 
-def drop_cluster(draft: Draft, op: DropClusterOp) -> None:
-    cluster = draft.snapshot.clusters.get(op.cluster_id)
-    if cluster is None:
-        raise UndefinedObject(f"unknown cluster '{op.cluster_id}'")
-    running = draft.snapshot.items_in_cluster(cluster.cluster_id)
-    if running:
-        names = (f'{item.kind.sql_words} "{item.name}"' for item in running)
+def drop_secret(draft: Draft, op: DropSecretOp) -> None:
+    secret = draft.snapshot.secrets.get(op.secret_id)
+    if secret is None:
+        raise UndefinedTable(f"unknown catalog item '{op.secret_id}'")
+    named = full_name(draft.snapshot, secret)
+    draft.remove(secret)
+    draft.audit("drop", "secret", {"id": secret.secret_id, **named})
+
+
+def drop_role(draft: Draft, op: DropRoleOp) -> None:
+    """Its memberships go with it; whatever else names the role keeps it."""
+    role = draft.snapshot.roles.get(op.role_id)
+    if role is None:
+        raise UndefinedObject(f"unknown role '{op.role_id}'")
+    if role.role_id.startswith("s"):
+        raise InsufficientPrivilege(f"system role '{role.name}' cannot be modified")
+    named = object_key(role)
+    draft.remove(role)
+    holders = [
+        described(key) for kind in ObjectKind for key in draft.snapshot.referring_keys(kind, named)
+    ]
+    if holders:
         raise DependentObjectsStillExist(
-            f'cannot drop cluster "{cluster.name}" because other objects depend on it',
-            detail="\n".join(f'{name} runs in cluster "{cluster.name}"' for name in names),
-            hint=CASCADE_HINT,
+            f'role "{role.name}" cannot be dropped because some objects depend on it',
+            detail="\n".join(f"{holder} names the role" for holder in holders),
+            hint="Change the owner of these objects, or drop them, and revoke its grants.",
         )
-    for replica in draft.snapshot.replicas_of(cluster.cluster_id):
-        _remove_replica(draft, cluster, replica)
-    draft.remove(cluster)
-    draft.audit("drop", "cluster", {"id": cluster.cluster_id, "name": cluster.name})
-
-
-def drop_cluster_replica(draft: Draft, op: DropClusterReplicaOp) -> None:
-    replica = draft.snapshot.replicas.get(op.replica_id)
-    if replica is None:
-        raise UndefinedObject(f"unknown cluster replica '{op.replica_id}'")
-    _remove_replica(draft, draft.snapshot.clusters[replica.cluster_id], replica)
-
-
-def _remove_replica(draft: Draft, cluster: Cluster, replica: ClusterReplica) -> None:
-    draft.remove(replica)
-    details = {
-        "cluster_id": cluster.cluster_id,
-        "cluster_name": cluster.name,
-        "replica_id": replica.replica_id,
-        "replica_name": replica.name,
-        "reason": "manual",
-    }
-    draft.audit("drop", "cluster-replica", {**details})
+    draft.audit("drop", "role", {"id": role.role_id, "name": role.name})

@@ -7,8 +7,24 @@ by transact.py.
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from evertide.catalog.objects import ClusterVariant, Column, Index, View
-from evertide.vocab.ids import ClusterId, DatabaseId, ItemId, ReplicaId, RoleId, SchemaId
+from evertide.catalog.objects import (
+    ClusterVariant,
+    Column,
+    DefaultPrivilege,
+    Index,
+    ObjectKey,
+    SystemPrivilege,
+    View,
+)
+from evertide.vocab.ids import (
+    ClusterId,
+    DatabaseId,
+    ItemId,
+    ProfileId,
+    ReplicaId,
+    RoleId,
+    SchemaId,
+)
 from evertide.vocab.timestamp import Timestamp
 
 
@@ -35,10 +51,10 @@ class CreateRoleOp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewReplica:
-    """A replica named by hand, in an unmanaged cluster."""
+    """A replica that somebody named, or that follows from its cluster or profile."""
 
     name: str
-    size: str
+    size: str | None  # None: runs in the pool of virtual clusters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +69,42 @@ class CreateClusterOp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateClusterReplicaOp:
+    """In an unmanaged profile if one is given, else in an unmanaged cluster."""
+
     cluster_id: ClusterId
     owner: RoleId
     replica: NewReplica
+    profile_id: ProfileId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateClusterProfileOp:
+    """Managed if it has a size: then replicas follow from it, and `replicas` is empty."""
+
+    cluster_id: ClusterId
+    name: str
+    owner: RoleId
+    size: str | None = None
+    replication_factor: int | None = None
+    billed: bool = True
+    replicas: tuple[NewReplica, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterClusterProfileOp:
+    """All properties as they shall be. Replicas of a managed profile are made to fit them."""
+
+    profile_id: ProfileId
+    size: str | None
+    replication_factor: int | None
+    billed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DropClusterProfileOp:
+    """Replicas of a managed profile go with it; an unmanaged one is refused while it has any."""
+
+    profile_id: ProfileId
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +134,20 @@ class CreateItemOp:
     columns: tuple[Column, ...]
     depends_on: tuple[ItemId, ...] = ()
     definition: NewDefinition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateSecretOp:
+    """That the secret exists; whoever creates it puts the value where secrets are kept."""
+
+    schema_id: SchemaId
+    name: str
+    owner: RoleId
+
+
+@dataclass(frozen=True, slots=True)
+class DropSecretOp:
+    secret_id: ItemId
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +197,96 @@ class RenameItemOp:
 
 
 @dataclass(frozen=True, slots=True)
+class DropRoleOp:
+    """Refused while the role owns something or is named in a grant."""
+
+    role_id: RoleId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenameObjectOp:
+    """A new name for a database, schema, role, cluster, replica or profile.
+
+    `items_sql` holds the new definition of every item whose text names the object.
+    """
+
+    target: ObjectKey
+    new_name: str
+    items_sql: tuple[tuple[ItemId, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeOwnerOp:
+    """A new owner for anything that has one."""
+
+    target: ObjectKey
+    new_owner: RoleId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetCommentOp:
+    """COMMENT ON an object, or on a column of an item; a comment of None takes it away."""
+
+    target: ObjectKey
+    column: int | None = None  # its number, from 1
+    comment: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrantRoleOp:
+    """`member_id` becomes a member of `role_id`; nothing happens if it is one already."""
+
+    role_id: RoleId
+    member_id: RoleId
+    grantor: RoleId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevokeRoleOp:
+    """Nothing happens if there is no such membership."""
+
+    role_id: RoleId
+    member_id: RoleId
+
+
+@dataclass(frozen=True, slots=True)
+class SetDefaultPrivilegeOp:
+    """The grant as it shall be; without privileges it goes."""
+
+    wanted: DefaultPrivilege
+
+
+@dataclass(frozen=True, slots=True)
+class SetSystemPrivilegeOp:
+    """The grant as it shall be; without privileges it goes."""
+
+    wanted: SystemPrivilege
+
+
+@dataclass(frozen=True, slots=True)
+class RecordStorageUsageOp:
+    """How much each object takes now."""
+
+    size_bytes: tuple[tuple[ItemId, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetConfigOp:
+    """A number about the catalog itself; None takes it away."""
+
+    name: str
+    value: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetSettingOp:
+    """A text about the environment; None takes it away."""
+
+    name: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class SetSystemConfigurationOp:
     """ALTER SYSTEM SET; a value of None is RESET."""
 
@@ -148,19 +301,30 @@ class AllocateIdsOp:
     count: int
 
 
-Op: TypeAlias = (
+CreateOp: TypeAlias = (
     CreateDatabaseOp
     | CreateSchemaOp
     | CreateRoleOp
     | CreateClusterOp
+    | CreateClusterProfileOp
     | CreateClusterReplicaOp
     | CreateItemOp
-    | DropItemsOp
+    | CreateSecretOp
+)
+DropOp: TypeAlias = (
+    DropItemsOp
+    | DropSecretOp
     | DropSchemaOp
     | DropDatabaseOp
     | DropClusterOp
+    | DropClusterProfileOp
     | DropClusterReplicaOp
-    | RenameItemOp
-    | SetSystemConfigurationOp
-    | AllocateIdsOp
+    | DropRoleOp
 )
+AlterOp: TypeAlias = (
+    AlterClusterProfileOp | RenameItemOp | RenameObjectOp | ChangeOwnerOp | SetCommentOp
+)
+GrantOp: TypeAlias = GrantRoleOp | RevokeRoleOp | SetDefaultPrivilegeOp | SetSystemPrivilegeOp
+NoteOp: TypeAlias = SetConfigOp | SetSettingOp | SetSystemConfigurationOp | RecordStorageUsageOp
+
+Op: TypeAlias = CreateOp | DropOp | AlterOp | GrantOp | NoteOp | AllocateIdsOp

@@ -1,12 +1,14 @@
-"""CATALOG as every process uses it: a local copy that follows the shard, and appends to it."""
+"""CATALOG as every process uses it: a local copy that follows the log, and appends to it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from evertide.catalog.durable.protocol import AppendOutcome, Progress, WritableCatalog
-from evertide.catalog.objects import AuditEvent, CatalogUpdate
+from evertide.catalog.faults import CatalogFault
+from evertide.catalog.objects import AuditEvent, CatalogUpdate, StorageUsage
 from evertide.catalog.snapshot import Snapshot, all_objects
 from evertide.oracle.protocol import TimestampOracle
 from evertide.persist.faults import StoreFailing, StoreFull
@@ -102,13 +104,10 @@ class CatalogService:
         Refused: a data shard is not as the caller thought (its since passed a wished hold, say).
         Raises Fenced in an old generation.
         """
-        write_ts = await self._oracle.write_ts(Timeline.CATALOG)
-        outcome = await self._catalog.compare_and_append(
-            updates,
-            expected_upper=expected_upper,
-            write_ts=write_ts,
-            shard_changes=shard_changes,
-        )
+        with self._failing():
+            outcome = await self._catalog.compare_and_append(
+                updates, expected_upper=expected_upper, shard_changes=shard_changes
+            )
         if isinstance(outcome, Appended) and self._snapshot.upper == expected_upper:
             # Known before the notification comes round: the next statement need not wait.
             self._advance(Progress(tuple(updates), outcome.upper))
@@ -116,7 +115,13 @@ class CatalogService:
 
     async def audit_events(self, catalog_ts: Timestamp) -> list[AuditEvent]:
         """All audit events up to this timestamp, oldest first, read from the store."""
-        return await self._catalog.audit_events(catalog_ts)
+        with self._failing():
+            return await self._catalog.get(AuditEvent, catalog_ts)
+
+    async def storage_usage(self, catalog_ts: Timestamp) -> list[StorageUsage]:
+        """What was measured up to this timestamp, oldest first, read from the store."""
+        with self._failing():
+            return await self._catalog.get(StorageUsage, catalog_ts)
 
     async def wait_failed(self) -> Exception:
         """Returns why this copy no longer follows; the process that owns it must then end."""
@@ -139,6 +144,15 @@ class CatalogService:
                 await asyncio.sleep(trouble.wait_s)
             except Exception as failure:  # noqa: BLE001  handed to everyone who waits
                 self._fail(failure)
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """What is wrong with the stored catalog concerns the process, not one statement of it."""
+        try:
+            yield
+        except CatalogFault as fault:
+            self._fail(fault)
+            raise
 
     def _advance(self, progress: Progress) -> None:
         self._snapshot = self._snapshot.apply(progress.updates, progress.upper)

@@ -1,110 +1,165 @@
 """All objects of the catalog at one catalog timestamp, indexed; immutable.
 
-A change gives a new snapshot that shares every table the change did not touch, so sessions keep
-the one they planned with for as long as they like.
+A change gives a new snapshot that shares with the old one all that it did not touch, so it costs
+as much in a large catalog as in a small one, and sessions keep the snapshot they planned with for
+as long as they like.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Final, TypeVar, cast
 
+import msgspec
+
+from evertide.catalog.faults import BrokenCatalog
+from evertide.catalog.indexes import Indexes
+from evertide.catalog.layered import LayeredMap
 from evertide.catalog.objects import (
+    OBJECT_TYPES,
     CatalogObject,
     CatalogUpdate,
     Cluster,
+    ClusterProfile,
     ClusterReplica,
-    Config,
+    Comment,
     Database,
-    IdAllocator,
     Index,
     Item,
+    ObjectKey,
+    ObjectKind,
     Role,
     Schema,
-    Setting,
-    SystemConfiguration,
+    Secret,
+    object_key,
+)
+from evertide.catalog.references import (
+    CLUSTER_NAME,
+    DATABASE_NAME,
+    GLOBAL_ID,
+    ITEM_NAME,
+    MEMBER_NAME,
+    ROLE_NAME,
+    SCHEMA_NAME,
+    NameKey,
 )
 from evertide.vocab.ids import (
     ClusterId,
     DatabaseId,
     GlobalId,
     ItemId,
+    ProfileId,
     ReplicaId,
     RoleId,
     SchemaId,
 )
-from evertide.vocab.timestamp import MIN_TS, Timestamp, step_back
+from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp, step_back
 
-KeyT = TypeVar("KeyT", bound=Hashable)
-ValueT = TypeVar("ValueT", bound=Hashable)
-RecordT = TypeVar("RecordT")
 ObjectT = TypeVar("ObjectT", bound=CatalogObject)
 
+# Only ever added and seldom read, so they stay in the store.
+NOT_KEPT: Final = frozenset({ObjectKind.AUDIT_EVENT, ObjectKind.STORAGE_USAGE})
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Indexes:
-    """Names and references to ids; derived from the objects, so not part of what they are."""
+# Kinds of one fact each: the snapshot keeps the fact, not the record around it.
+_FACTS: Final[Mapping[ObjectKind, str]] = {
+    ObjectKind.CONFIG: "value",
+    ObjectKind.ID_ALLOCATOR: "next_number",
+    ObjectKind.SETTING: "value",
+    ObjectKind.SYSTEM_CONFIGURATION: "value",
+    ObjectKind.TIMESTAMP: "ts",
+}
 
-    database_ids: Mapping[str, DatabaseId] = field(default_factory=dict)
-    schema_ids: Mapping[tuple[DatabaseId | None, str], SchemaId] = field(default_factory=dict)
-    role_ids: Mapping[str, RoleId] = field(default_factory=dict)
-    cluster_ids: Mapping[str, ClusterId] = field(default_factory=dict)
-    replica_ids: Mapping[tuple[ClusterId, str], ReplicaId] = field(default_factory=dict)
-    item_ids: Mapping[tuple[SchemaId, str], ItemId] = field(default_factory=dict)
-    item_ids_by_global_id: Mapping[GlobalId, ItemId] = field(default_factory=dict)
-    dependants: Mapping[ItemId, frozenset[ItemId]] = field(default_factory=dict)
+# What is referred to comes before what refers to it, as far as kinds can tell.
+_ORDER: Final = (
+    ObjectKind.CONFIG,
+    ObjectKind.SETTING,
+    ObjectKind.SYSTEM_CONFIGURATION,
+    ObjectKind.ID_ALLOCATOR,
+    ObjectKind.TIMESTAMP,
+    ObjectKind.SYSTEM_OBJECT_MAPPING,
+    ObjectKind.ROLE,
+    ObjectKind.ROLE_MEMBERSHIP,
+    ObjectKind.SYSTEM_PRIVILEGE,
+    ObjectKind.DATABASE,
+    ObjectKind.SCHEMA,
+    ObjectKind.DEFAULT_PRIVILEGE,
+    ObjectKind.CLUSTER,
+    ObjectKind.CLUSTER_PROFILE,
+    ObjectKind.CLUSTER_REPLICA,
+    ObjectKind.INTROSPECTION_SOURCE_INDEX,
+    ObjectKind.ITEM,
+    ObjectKind.SECRET,
+    ObjectKind.COMMENT,
+)
 
-    def apply(self, updates: Sequence[CatalogUpdate]) -> "_Indexes":
-        return _Indexes(
-            database_ids=_changed(
-                self.database_ids, updates, Database, lambda d: [(d.name, d.database_id)]
-            ),
-            schema_ids=_changed(
-                self.schema_ids, updates, Schema, lambda s: [((s.database_id, s.name), s.schema_id)]
-            ),
-            role_ids=_changed(self.role_ids, updates, Role, lambda r: [(r.name, r.role_id)]),
-            cluster_ids=_changed(
-                self.cluster_ids, updates, Cluster, lambda c: [(c.name, c.cluster_id)]
-            ),
-            replica_ids=_changed(
-                self.replica_ids,
-                updates,
-                ClusterReplica,
-                lambda r: [((r.cluster_id, r.name), r.replica_id)],
-            ),
-            item_ids=_changed(
-                self.item_ids, updates, Item, lambda i: [((i.schema_id, i.name), i.item_id)]
-            ),
-            item_ids_by_global_id=_changed(
-                self.item_ids_by_global_id,
-                updates,
-                Item,
-                lambda i: [(version.global_id, i.item_id) for version in i.versions],
-            ),
-            dependants=_changed_sets(
-                self.dependants,
-                updates,
-                Item,
-                lambda i: [(dependency, i.item_id) for dependency in i.depends_on],
-            ),
-        )
+
+def _no_objects() -> Mapping[ObjectKind, LayeredMap[object, object]]:
+    return {kind: LayeredMap() for kind in _ORDER}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Every object but audit events. Equal snapshots hold equal objects at the same upper."""
+    """Every object but audit events and storage usage.
+
+    Equal snapshots hold equal objects at the same upper.
+    """
 
     upper: Timestamp = MIN_TS
-    databases: Mapping[DatabaseId, Database] = field(default_factory=dict)
-    schemas: Mapping[SchemaId, Schema] = field(default_factory=dict)
-    roles: Mapping[RoleId, Role] = field(default_factory=dict)
-    clusters: Mapping[ClusterId, Cluster] = field(default_factory=dict)
-    replicas: Mapping[ReplicaId, ClusterReplica] = field(default_factory=dict)
-    items: Mapping[ItemId, Item] = field(default_factory=dict)
-    next_numbers: Mapping[str, int] = field(default_factory=dict)  # of the id allocators
-    configs: Mapping[str, int] = field(default_factory=dict)
-    settings: Mapping[str, str] = field(default_factory=dict)
-    system_configurations: Mapping[str, str] = field(default_factory=dict)
-    _indexes: _Indexes = field(default_factory=_Indexes, compare=False, repr=False)
+    # By the object's key: its one field, or all of them as a tuple.
+    _tables: Mapping[ObjectKind, LayeredMap[object, object]] = field(default_factory=_no_objects)
+    _indexes: Indexes = field(default_factory=Indexes, compare=False, repr=False)
+
+    @property
+    def databases(self) -> Mapping[DatabaseId, Database]:
+        return cast("Mapping[DatabaseId, Database]", self._tables[ObjectKind.DATABASE])
+
+    @property
+    def schemas(self) -> Mapping[SchemaId, Schema]:
+        return cast("Mapping[SchemaId, Schema]", self._tables[ObjectKind.SCHEMA])
+
+    @property
+    def roles(self) -> Mapping[RoleId, Role]:
+        return cast("Mapping[RoleId, Role]", self._tables[ObjectKind.ROLE])
+
+    @property
+    def clusters(self) -> Mapping[ClusterId, Cluster]:
+        return cast("Mapping[ClusterId, Cluster]", self._tables[ObjectKind.CLUSTER])
+
+    @property
+    def profiles(self) -> Mapping[ProfileId, ClusterProfile]:
+        return cast("Mapping[ProfileId, ClusterProfile]", self._tables[ObjectKind.CLUSTER_PROFILE])
+
+    @property
+    def replicas(self) -> Mapping[ReplicaId, ClusterReplica]:
+        return cast("Mapping[ReplicaId, ClusterReplica]", self._tables[ObjectKind.CLUSTER_REPLICA])
+
+    @property
+    def items(self) -> Mapping[ItemId, Item]:
+        return cast("Mapping[ItemId, Item]", self._tables[ObjectKind.ITEM])
+
+    @property
+    def secrets(self) -> Mapping[ItemId, Secret]:
+        return cast("Mapping[ItemId, Secret]", self._tables[ObjectKind.SECRET])
+
+    @property
+    def next_numbers(self) -> Mapping[str, int]:
+        """Of the id allocators."""
+        return cast("Mapping[str, int]", self._tables[ObjectKind.ID_ALLOCATOR])
+
+    @property
+    def configs(self) -> Mapping[str, int]:
+        return cast("Mapping[str, int]", self._tables[ObjectKind.CONFIG])
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        return cast("Mapping[str, str]", self._tables[ObjectKind.SETTING])
+
+    @property
+    def system_configurations(self) -> Mapping[str, str]:
+        return cast("Mapping[str, str]", self._tables[ObjectKind.SYSTEM_CONFIGURATION])
+
+    @property
+    def timestamps(self) -> Mapping[Timeline, Timestamp]:
+        return cast("Mapping[Timeline, Timestamp]", self._tables[ObjectKind.TIMESTAMP])
 
     @property
     def catalog_ts(self) -> Timestamp:
@@ -114,58 +169,90 @@ class Snapshot:
     def apply(self, updates: Sequence[CatalogUpdate], upper: Timestamp) -> "Snapshot":
         """The snapshot after these changes; `upper` is the frontier they brought the catalog to."""
         assert upper >= self.upper, "the catalog's upper only moves forward"
+        keyed = [
+            (object_key(update.object), update)
+            for update in sorted(updates, key=_diff)
+            if update.object.KIND not in NOT_KEPT
+        ]
+        by_kind: dict[ObjectKind, list[tuple[ObjectKey, CatalogUpdate]]] = {}
+        for key, update in keyed:
+            by_kind.setdefault(update.object.KIND, []).append((key, update))
+        changed = {kind: _changed(self._tables[kind], some) for kind, some in by_kind.items()}
         return Snapshot(
             upper=upper,
-            databases=_changed(self.databases, updates, Database, lambda d: [(d.database_id, d)]),
-            schemas=_changed(self.schemas, updates, Schema, lambda s: [(s.schema_id, s)]),
-            roles=_changed(self.roles, updates, Role, lambda r: [(r.role_id, r)]),
-            clusters=_changed(self.clusters, updates, Cluster, lambda c: [(c.cluster_id, c)]),
-            replicas=_changed(
-                self.replicas, updates, ClusterReplica, lambda r: [(r.replica_id, r)]
-            ),
-            items=_changed(self.items, updates, Item, lambda i: [(i.item_id, i)]),
-            next_numbers=_changed(
-                self.next_numbers, updates, IdAllocator, lambda a: [(a.name, a.next_number)]
-            ),
-            configs=_changed(self.configs, updates, Config, lambda c: [(c.name, c.value)]),
-            settings=_changed(self.settings, updates, Setting, lambda s: [(s.name, s.value)]),
-            system_configurations=_changed(
-                self.system_configurations,
-                updates,
-                SystemConfiguration,
-                lambda s: [(s.name, s.value)],
-            ),
-            _indexes=self._indexes.apply(updates),
+            _tables={**self._tables, **changed} if changed else self._tables,
+            _indexes=self._indexes.apply(keyed) if changed else self._indexes,
         )
 
+    def find(self, key: ObjectKey) -> CatalogObject | None:
+        """The object with this key, if the snapshot holds it."""
+        kind = ObjectKind(str(key[0]))
+        if kind in NOT_KEPT:
+            return None
+        table_key = key[1] if len(key) == 2 else key[1:]
+        record = self._tables[kind].get(table_key)
+        return None if record is None else _object_of(kind, table_key, record)
+
+    def of_type(self, object_type: type[ObjectT]) -> Iterator[ObjectT]:
+        """All objects of one type."""
+        kind = object_type.KIND
+        assert kind not in NOT_KEPT, f"a snapshot holds no {kind.value}"
+        for key, record in self._tables[kind].items():
+            found = _object_of(kind, key, record)
+            assert isinstance(found, object_type), f"no {kind.value}: {found!r}"
+            yield found
+
+    def named(self, name: NameKey) -> tuple[ObjectKey, ...]:
+        """Keys of the objects with this name: none, one, or more if the catalog is broken."""
+        return self._indexes.named(name)
+
+    def shared_names(self) -> Iterator[tuple[NameKey, tuple[ObjectKey, ...]]]:
+        """Names that more than one object has, although none may."""
+        return self._indexes.shared_names()
+
+    def referrers(self, referring: type[ObjectT], target: ObjectKey) -> list[ObjectT]:
+        """The objects of one type that refer to the object with this key."""
+        keys = self._indexes.referrers(referring.KIND, target)
+        found = (self.find(key) for key in keys)
+        return [referrer for referrer in found if isinstance(referrer, referring)]
+
+    def referring_keys(self, kind: ObjectKind, target: ObjectKey) -> Collection[ObjectKey]:
+        """Keys of the objects of one kind that refer to the object with this key."""
+        return self._indexes.referrers(kind, target)
+
     def database_named(self, name: str) -> Database | None:
-        return _found(self.databases, self._indexes.database_ids.get(name))
+        return self._named(Database, (DATABASE_NAME, name))
 
     def schema_named(self, database_id: DatabaseId | None, name: str) -> Schema | None:
         """A schema of this database; a system schema when the database is None."""
-        return _found(self.schemas, self._indexes.schema_ids.get((database_id, name)))
+        return self._named(Schema, (SCHEMA_NAME, database_id, name))
 
     def role_named(self, name: str) -> Role | None:
-        return _found(self.roles, self._indexes.role_ids.get(name))
+        return self._named(Role, (ROLE_NAME, name))
 
     def cluster_named(self, name: str) -> Cluster | None:
-        return _found(self.clusters, self._indexes.cluster_ids.get(name))
+        return self._named(Cluster, (CLUSTER_NAME, name))
 
     def replica_named(self, cluster_id: ClusterId, name: str) -> ClusterReplica | None:
-        return _found(self.replicas, self._indexes.replica_ids.get((cluster_id, name)))
+        return self._named(ClusterReplica, (MEMBER_NAME, cluster_id, name))
+
+    def profile_named(self, cluster_id: ClusterId, name: str) -> ClusterProfile | None:
+        return self._named(ClusterProfile, (MEMBER_NAME, cluster_id, name))
 
     def item_named(self, schema_id: SchemaId, name: str) -> Item | None:
         """A user's item; builtins are found in builtin/registry.py."""
-        return _found(self.items, self._indexes.item_ids.get((schema_id, name)))
+        return self._named(Item, (ITEM_NAME, schema_id, name))
+
+    def secret_named(self, schema_id: SchemaId, name: str) -> Secret | None:
+        return self._named(Secret, (ITEM_NAME, schema_id, name))
 
     def item_of(self, global_id: GlobalId) -> Item | None:
         """The item that this collection is, or was, a version of."""
-        return _found(self.items, self._indexes.item_ids_by_global_id.get(global_id))
+        return self._named(Item, (GLOBAL_ID, global_id))
 
     def dependants(self, item_id: ItemId) -> list[Item]:
         """Items that name this one directly, oldest first."""
-        found = self._indexes.dependants.get(item_id, frozenset())
-        return sorted((self.items[dependant] for dependant in found), key=_age)
+        return sorted(self.referrers(Item, (ObjectKind.ITEM.value, item_id)), key=_age)
 
     def indexes_on(self, item_id: ItemId, cluster_id: ClusterId | None = None) -> list[Item]:
         """Indexes of this relation, oldest first; of one cluster if it is given."""
@@ -198,18 +285,38 @@ class Snapshot:
 
     def items_in_cluster(self, cluster_id: ClusterId) -> list[Item]:
         """Materialized views and indexes that this cluster runs, oldest first."""
-        return sorted((i for i in self.items.values() if i.cluster_id == cluster_id), key=_age)
+        return sorted(self.referrers(Item, (ObjectKind.CLUSTER.value, cluster_id)), key=_age)
 
     def items_in_schema(self, schema_id: SchemaId) -> list[Item]:
         """A schema's items, oldest first."""
-        return sorted((i for i in self.items.values() if i.schema_id == schema_id), key=_age)
+        return sorted(self.referrers(Item, (ObjectKind.SCHEMA.value, schema_id)), key=_age)
+
+    def secrets_in_schema(self, schema_id: SchemaId) -> list[Secret]:
+        """A schema's secrets by name."""
+        found = self.referrers(Secret, (ObjectKind.SCHEMA.value, schema_id))
+        return sorted(found, key=lambda secret: secret.name)
+
+    def schemas_in(self, database_id: DatabaseId) -> list[Schema]:
+        """A database's schemas by name."""
+        found = self.referrers(Schema, (ObjectKind.DATABASE.value, database_id))
+        return sorted(found, key=lambda schema: schema.name)
 
     def replicas_of(self, cluster_id: ClusterId) -> list[ClusterReplica]:
         """A cluster's replicas by name."""
-        found = (r for r in self.replicas.values() if r.cluster_id == cluster_id)
+        found = self.referrers(ClusterReplica, (ObjectKind.CLUSTER.value, cluster_id))
         return sorted(found, key=lambda replica: replica.name)
 
-    def qualified_name(self, item: Item) -> str:
+    def profiles_of(self, cluster_id: ClusterId) -> list[ClusterProfile]:
+        """A cluster's profiles by name; the implicit one is no object."""
+        found = self.referrers(ClusterProfile, (ObjectKind.CLUSTER.value, cluster_id))
+        return sorted(found, key=lambda profile: profile.name)
+
+    def comments_on(self, kind: ObjectKind, object_id: str) -> list[Comment]:
+        """The object's own comment, then its columns'."""
+        found = self.referrers(Comment, (kind.value, object_id))
+        return sorted(found, key=lambda comment: comment.sub_id or 0)
+
+    def qualified_name(self, item: Item | Secret) -> str:
         """database.schema.item, unquoted, for messages and audit events."""
         schema = self.schemas[item.schema_id]
         names = [schema.name, item.name]
@@ -217,21 +324,19 @@ class Snapshot:
             names.insert(0, self.databases[schema.database_id].name)
         return ".".join(names)
 
+    def _named(self, object_type: type[ObjectT], name: NameKey) -> ObjectT | None:
+        for key in self._indexes.named(name):
+            if key[0] == object_type.KIND:
+                found = self.find(key)
+                assert isinstance(found, object_type), f"{name!r} leads to {found!r}"
+                return found
+        return None
+
 
 def all_objects(snapshot: Snapshot) -> Iterator[CatalogObject]:
     """Every object of the snapshot, kind by kind."""
-    yield from (Config(name=name, value=value) for name, value in snapshot.configs.items())
-    yield from (Setting(name=name, value=value) for name, value in snapshot.settings.items())
-    for name, value in snapshot.system_configurations.items():
-        yield SystemConfiguration(name=name, value=value)
-    for name, number in snapshot.next_numbers.items():
-        yield IdAllocator(name=name, next_number=number)
-    yield from snapshot.roles.values()
-    yield from snapshot.databases.values()
-    yield from snapshot.schemas.values()
-    yield from snapshot.clusters.values()
-    yield from snapshot.replicas.values()
-    yield from snapshot.items.values()
+    for kind in _ORDER:
+        yield from snapshot.of_type(OBJECT_TYPES[kind])
 
 
 def _age(item: Item) -> tuple[int, str]:
@@ -239,58 +344,34 @@ def _age(item: Item) -> tuple[int, str]:
     return len(item.item_id), item.item_id
 
 
-def _found(table: Mapping[KeyT, RecordT], key: KeyT | None) -> RecordT | None:
-    return None if key is None else table[key]
+def _object_of(kind: ObjectKind, key: object, record: object) -> CatalogObject:
+    fact = _FACTS.get(kind)
+    if fact is None:
+        return cast("CatalogObject", record)
+    object_type = OBJECT_TYPES[kind]
+    return msgspec.convert({object_type.KEY[0]: key, fact: record}, object_type)
+
+
+def _diff(update: CatalogUpdate) -> int:
+    return update.diff
 
 
 def _changed(
-    table: Mapping[KeyT, RecordT],
-    updates: Iterable[CatalogUpdate],
-    object_type: type[ObjectT],
-    entries: Callable[[ObjectT], Iterable[tuple[KeyT, RecordT]]],
-) -> Mapping[KeyT, RecordT]:
-    """The table after the updates of one type; itself if there are none.
-
-    Entries go before any come: a change is both, in no particular order.
-    """
-    gone, came = _entries(updates, object_type, entries)
-    if not gone and not came:
-        return table
-    copy = dict(table)
-    for key, record in gone:
-        assert copy.pop(key, None) == record, f"retraction of what is not there: {key!r}"
-    for key, record in came:
-        assert key not in copy, f"two objects with one key: {key!r}"
-        copy[key] = record
-    return copy
-
-
-def _changed_sets(
-    table: Mapping[KeyT, frozenset[ValueT]],
-    updates: Iterable[CatalogUpdate],
-    object_type: type[ObjectT],
-    entries: Callable[[ObjectT], Iterable[tuple[KeyT, ValueT]]],
-) -> Mapping[KeyT, frozenset[ValueT]]:
-    """Like `_changed` where a key has any number of values; keys without one are absent."""
-    gone, came = _entries(updates, object_type, entries)
-    if not gone and not came:
-        return table
-    copy = dict(table)
-    for key, value in gone:
-        copy[key] = copy[key] - {value}
-    for key, value in came:
-        copy[key] = copy.get(key, frozenset()) | {value}
-    return {key: values for key, values in copy.items() if values}
-
-
-def _entries(
-    updates: Iterable[CatalogUpdate],
-    object_type: type[ObjectT],
-    entries: Callable[[ObjectT], Iterable[tuple[KeyT, RecordT]]],
-) -> tuple[list[tuple[KeyT, RecordT]], list[tuple[KeyT, RecordT]]]:
-    gone: list[tuple[KeyT, RecordT]] = []
-    came: list[tuple[KeyT, RecordT]] = []
-    for update in updates:
-        if isinstance(update.object, object_type):
-            (came if update.diff > 0 else gone).extend(entries(update.object))
-    return gone, came
+    table: LayeredMap[object, object], updates: Sequence[tuple[ObjectKey, CatalogUpdate]]
+) -> LayeredMap[object, object]:
+    """The table after updates of its kind; a change of an object is two, the old one gone first."""
+    gone: set[object] = set()
+    came: dict[object, object] = {}
+    for identity, update in updates:
+        key = identity[1] if len(identity) == 2 else identity[1:]
+        fact = _FACTS.get(update.object.KIND)
+        record: object = update.object if fact is None else getattr(update.object, fact)
+        if update.diff < 0:
+            if table.look(key, None) != record:
+                raise BrokenCatalog([f"retraction of what is not there: {update.object!r}"])
+            gone.add(key)
+        elif key in came or (key in table and key not in gone):
+            raise BrokenCatalog([f"two objects with one key: {identity!r}"])
+        else:
+            came[key] = record
+    return table.changed(gone, came)

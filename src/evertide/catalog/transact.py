@@ -8,46 +8,79 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-import msgspec
-
-from evertide.catalog.create import (
+from evertide.catalog.alter import change_owner, rename_item, rename_object, set_comment
+from evertide.catalog.clusters import (
     create_cluster,
     create_cluster_replica,
+    drop_cluster,
+    drop_cluster_replica,
+)
+from evertide.catalog.create import (
     create_database,
     create_item,
     create_role,
     create_schema,
-    refuse_taken_name,
+    create_secret,
 )
-from evertide.catalog.draft import Allocator, Draft, full_name
-from evertide.catalog.drop import (
-    drop_cluster,
-    drop_cluster_replica,
-    drop_database,
-    drop_items,
-    drop_schema,
+from evertide.catalog.draft import Allocator, Draft
+from evertide.catalog.drop import drop_database, drop_items, drop_role, drop_schema, drop_secret
+from evertide.catalog.grants import (
+    grant_role,
+    revoke_role,
+    set_default_privilege,
+    set_system_privilege,
 )
-from evertide.catalog.objects import CatalogUpdate, Item, SystemConfiguration
+from evertide.catalog.notes import (
+    record_storage_usage,
+    set_config,
+    set_setting,
+    set_system_configuration,
+)
+from evertide.catalog.objects import CatalogUpdate, Item
 from evertide.catalog.ops import (
     AllocateIdsOp,
+    AlterClusterProfileOp,
+    AlterOp,
+    ChangeOwnerOp,
     CreateClusterOp,
+    CreateClusterProfileOp,
     CreateClusterReplicaOp,
     CreateDatabaseOp,
     CreateItemOp,
+    CreateOp,
     CreateRoleOp,
     CreateSchemaOp,
+    CreateSecretOp,
     DropClusterOp,
+    DropClusterProfileOp,
     DropClusterReplicaOp,
     DropDatabaseOp,
     DropItemsOp,
+    DropOp,
+    DropRoleOp,
     DropSchemaOp,
+    DropSecretOp,
+    GrantOp,
+    GrantRoleOp,
+    NoteOp,
     Op,
+    RecordStorageUsageOp,
     RenameItemOp,
+    RenameObjectOp,
+    RevokeRoleOp,
+    SetCommentOp,
+    SetConfigOp,
+    SetDefaultPrivilegeOp,
+    SetSettingOp,
     SetSystemConfigurationOp,
+    SetSystemPrivilegeOp,
+)
+from evertide.catalog.profiles import (
+    alter_cluster_profile,
+    create_cluster_profile,
+    drop_cluster_profile,
 )
 from evertide.catalog.snapshot import Snapshot
-from evertide.vocab.errors import UndefinedTable
-from evertide.vocab.ids import ItemId
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +123,22 @@ def transact(
 
 def apply_op(draft: Draft, op: Op) -> Sequence[str]:
     """Change the draft; gives the ids that the op asked for, if it asked for any."""
+    if isinstance(op, AllocateIdsOp):
+        return [draft.allocate_id(Allocator.USER) for _ in range(op.count)]
+    if isinstance(op, CreateOp):
+        _create(draft, op)
+    elif isinstance(op, DropOp):
+        _drop(draft, op)
+    elif isinstance(op, AlterOp):
+        _alter(draft, op)
+    elif isinstance(op, GrantOp):
+        _grant(draft, op)
+    else:
+        _note(draft, op)
+    return ()
+
+
+def _create(draft: Draft, op: CreateOp) -> None:
     match op:
         case CreateDatabaseOp():
             create_database(draft, op)
@@ -99,61 +148,79 @@ def apply_op(draft: Draft, op: Op) -> Sequence[str]:
             create_role(draft, op)
         case CreateClusterOp():
             create_cluster(draft, op)
+        case CreateClusterProfileOp():
+            create_cluster_profile(draft, op)
         case CreateClusterReplicaOp():
             create_cluster_replica(draft, op)
         case CreateItemOp():
             create_item(draft, op)
+        case CreateSecretOp():
+            create_secret(draft, op)
+        case _:
+            assert_never(op)
+
+
+def _drop(draft: Draft, op: DropOp) -> None:
+    match op:
         case DropItemsOp():
             drop_items(draft, op)
+        case DropSecretOp():
+            drop_secret(draft, op)
         case DropSchemaOp():
             drop_schema(draft, op)
         case DropDatabaseOp():
             drop_database(draft, op)
         case DropClusterOp():
             drop_cluster(draft, op)
+        case DropClusterProfileOp():
+            drop_cluster_profile(draft, op)
         case DropClusterReplicaOp():
             drop_cluster_replica(draft, op)
-        case RenameItemOp():
-            _rename_item(draft, op)
-        case SetSystemConfigurationOp():
-            _set_system_configuration(draft, op)
-        case AllocateIdsOp(count=count):
-            return [draft.allocate_id(Allocator.USER) for _ in range(count)]
+        case DropRoleOp():
+            drop_role(draft, op)
         case _:
             assert_never(op)
-    return ()
 
 
-def _rename_item(draft: Draft, op: RenameItemOp) -> None:
-    item = _existing_item(draft, op.item_id)
-    refuse_taken_name(draft, item.schema_id, op.new_name)
-    renamed = msgspec.structs.replace(item, name=op.new_name, create_sql=op.create_sql)
-    draft.replace(item, renamed)
-    for dependant_id, create_sql in op.dependants_sql:
-        dependant = _existing_item(draft, dependant_id)
-        draft.replace(dependant, msgspec.structs.replace(dependant, create_sql=create_sql))
-    new_name = full_name(draft.snapshot, renamed)
-    old_name = {**new_name, "item": item.name}
-    draft.audit(
-        "alter",
-        item.kind.value,
-        {"id": item.item_id, "old_name": old_name, "new_name": new_name},
-    )
+def _alter(draft: Draft, op: AlterOp) -> None:
+    match op:
+        case AlterClusterProfileOp():
+            alter_cluster_profile(draft, op)
+        case RenameItemOp():
+            rename_item(draft, op)
+        case RenameObjectOp():
+            rename_object(draft, op)
+        case ChangeOwnerOp():
+            change_owner(draft, op)
+        case SetCommentOp():
+            set_comment(draft, op)
+        case _:
+            assert_never(op)
 
 
-def _existing_item(draft: Draft, item_id: ItemId) -> Item:
-    item = draft.snapshot.items.get(item_id)
-    if item is None:
-        raise UndefinedTable(f"unknown catalog item '{item_id}'")
-    return item
+def _grant(draft: Draft, op: GrantOp) -> None:
+    match op:
+        case GrantRoleOp():
+            grant_role(draft, op)
+        case RevokeRoleOp():
+            revoke_role(draft, op)
+        case SetDefaultPrivilegeOp():
+            set_default_privilege(draft, op)
+        case SetSystemPrivilegeOp():
+            set_system_privilege(draft, op)
+        case _:
+            assert_never(op)
 
 
-def _set_system_configuration(draft: Draft, op: SetSystemConfigurationOp) -> None:
-    before_value = draft.snapshot.system_configurations.get(op.name)
-    if before_value == op.value:
-        return
-    if before_value is not None:
-        draft.remove(SystemConfiguration(name=op.name, value=before_value))
-    if op.value is not None:
-        draft.create(SystemConfiguration(name=op.name, value=op.value))
-    draft.audit("alter", "system", {"name": op.name, "value": op.value})
+def _note(draft: Draft, op: NoteOp) -> None:
+    match op:
+        case SetConfigOp():
+            set_config(draft, op)
+        case SetSettingOp():
+            set_setting(draft, op)
+        case SetSystemConfigurationOp():
+            set_system_configuration(draft, op)
+        case RecordStorageUsageOp():
+            record_storage_usage(draft, op)
+        case _:
+            assert_never(op)

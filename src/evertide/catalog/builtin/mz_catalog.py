@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from evertide.catalog.builtin import project
+from evertide.catalog.builtin import notes, project
 from evertide.catalog.builtin.relation import Builtin, Projection, no_rows, shape
 
 _PRIVILEGES: Final = "privileges text[]!"
@@ -18,6 +18,9 @@ def _mz(oid: int, name: str, columns: str, rows: Projection | None = no_rows) ->
 def _internal(oid: int, name: str, columns: str, rows: Projection | None = no_rows) -> Builtin:
     return Builtin(oid=oid, schema="mz_internal", name=name, desc=shape(columns), rows=rows)
 
+
+# Relations of mz_internal whose rows replicas report; each cluster keeps an index on each of them.
+REPORTED_BY_REPLICAS: Final = ("mz_hydration_statuses", "mz_tick_records")
 
 # Numbers are for ever: stored views name them. A new relation takes the next free one.
 MZ_CATALOG: Final = (
@@ -136,19 +139,26 @@ MZ_CATALOG: Final = (
         "mz_connections",
         f"{_ITEM}, type text!, owner_id text!, {_PRIVILEGES}, {_CREATED}",
     ),
-    _mz(16_723, "mz_secrets", f"{_ITEM}, owner_id text!, {_PRIVILEGES}"),
+    _mz(16_723, "mz_secrets", f"{_ITEM}, owner_id text!, {_PRIVILEGES}", notes.secrets),
     _mz(
         16_724,
         "mz_functions",
         f"{_ITEM}, argument_type_ids text[]!, variadic_argument_type_id text, "
         "return_type_id text, returns_set bool!, owner_id text!",
+        None,
     ),
     _mz(
         16_725,
         "mz_operators",
         "oid oid!, name text!, argument_type_ids text[]!, return_type_id text",
+        None,
     ),
-    _mz(16_726, "mz_role_members", "role_id text!, member text!, grantor text!"),
+    _mz(
+        16_726,
+        "mz_role_members",
+        "role_id text!, member text!, grantor text!",
+        notes.role_members,
+    ),
     _mz(
         16_727,
         "mz_role_parameters",
@@ -159,8 +169,9 @@ MZ_CATALOG: Final = (
         "mz_default_privileges",
         "role_id text!, database_id text, schema_id text, object_type text!, grantee text!, "
         "privileges text!",
+        notes.default_privileges,
     ),
-    _mz(16_729, "mz_system_privileges", "privileges text!"),
+    _mz(16_729, "mz_system_privileges", "privileges text!", notes.system_privileges),
     _mz(
         16_730,
         "mz_audit_events",
@@ -172,13 +183,21 @@ MZ_CATALOG: Final = (
         16_731,
         "mz_storage_usage",
         "object_id text!, size_bytes uint8!, collection_timestamp timestamptz!",
+        None,
     ),
-    _mz(16_732, "mz_recent_storage_usage", "object_id text!, size_bytes uint8"),
+    _mz(16_732, "mz_recent_storage_usage", "object_id text!, size_bytes uint8", None),
     _mz(
         16_733,
         "mz_cluster_replica_frontiers",
         "object_id text!, replica_id text!, write_frontier mz_timestamp",
         None,
+    ),
+    _mz(
+        16_734,
+        "mz_cluster_profiles",
+        "id text!, name text!, cluster_id text!, owner_id text!, managed bool!, size text, "
+        "replication_factor uint4, billed bool!, profile_id text!",
+        notes.cluster_profiles,
     ),
 )
 
@@ -218,6 +237,7 @@ MZ_INTERNAL: Final = (
         16_806,
         "mz_comments",
         "id text!, object_type text!, object_sub_id int4, comment text!",
+        notes.comments,
     ),
     _internal(16_807, "mz_replacements", "id text!, target_id text!"),
     _internal(

@@ -8,7 +8,17 @@ from evertide.catalog.builtin.postgres import constant_rows, pg_template
 from evertide.catalog.builtin.relation import Builtin, Projection, Viewpoint
 from evertide.catalog.builtin.text import query_text
 from evertide.catalog.builtin.types import pg_types, type_storages
-from evertide.catalog.objects import Index, IndexKey, Item, ItemKind
+from evertide.catalog.objects import (
+    Comment,
+    Database,
+    Index,
+    IndexKey,
+    Item,
+    ItemKind,
+    Role,
+    RoleMembership,
+    Schema,
+)
 from evertide.vocab.datum import Datum, Row
 from evertide.vocab.ids import RoleId
 from evertide.vocab.relation_desc import RelationDesc
@@ -19,6 +29,12 @@ _HEAP: Final = 2
 _BTREE: Final = 403
 _UTF8: Final = 6
 _DEFAULT_TABLESPACE: Final = 1663
+
+# The oids of the relations that list things one may comment on, and which of them all share.
+_CATALOG_OIDS: Final = {
+    "pg_class": 1259, "pg_namespace": 2615, "pg_database": 1262, "pg_authid": 1260,
+}  # fmt: skip
+SHARED_CATALOGS: Final = ("pg_database", "pg_authid")
 
 _RELKINDS: Final = {
     ItemKind.TABLE: "r",
@@ -68,7 +84,7 @@ def _class_row(*, relkind: str, **values: Datum) -> Row:
         relpersistence="p",
         relhasrules=relkind == "v",
         relispopulated=True,
-        relreplident="d" if relkind == "r" else "n",
+        relreplident="d" if relkind in ("r", "m") else "n",
         **values,
     )
 
@@ -151,6 +167,59 @@ def indexes(at: Viewpoint) -> Iterable[Row]:
 def _expressions(keys: tuple[IndexKey, ...]) -> str | None:
     texts = [key.expression for key in keys if key.expression is not None]
     return ", ".join(texts) or None
+
+
+def descriptions(at: Viewpoint) -> Iterable[Row]:
+    """Comments on what is in the session's database, by the catalog it is listed in."""
+    template = pg_template("pg_description")
+    for comment, (catalog, oid) in _commented(at):
+        if catalog not in SHARED_CATALOGS:
+            yield template.row(
+                objoid=oid,
+                classoid=_CATALOG_OIDS[catalog],
+                objsubid=comment.sub_id or 0,
+                description=comment.comment,
+            )
+
+
+def shared_descriptions(at: Viewpoint) -> Iterable[Row]:
+    """Comments on what every database shares."""
+    template = pg_template("pg_shdescription")
+    for comment, (catalog, oid) in _commented(at):
+        if catalog in SHARED_CATALOGS:
+            yield template.row(
+                objoid=oid, classoid=_CATALOG_OIDS[catalog], description=comment.comment
+            )
+
+
+def _commented(at: Viewpoint) -> Iterator[tuple[Comment, tuple[str, int]]]:
+    """Comments with the catalog and the oid of what they are on; clusters are in no catalog."""
+    visible = at.visible_schemas()
+    for comment in at.snapshot.of_type(Comment):
+        match at.snapshot.find((comment.object_kind.value, comment.object_id)):
+            case Item(schema_id=schema_id, oid=oid) if schema_id in visible:
+                yield comment, ("pg_class", oid)
+            case Schema(schema_id=schema_id, oid=oid) if schema_id in visible:
+                yield comment, ("pg_namespace", oid)
+            case Database(oid=oid):
+                yield comment, ("pg_database", oid)
+            case Role(oid=oid):
+                yield comment, ("pg_authid", oid)
+            case _:
+                pass
+
+
+def role_members(at: Viewpoint) -> Iterable[Row]:
+    template = pg_template("pg_auth_members")
+    for number, member in enumerate(at.snapshot.of_type(RoleMembership), 1):
+        yield template.row(
+            oid=_derived_oid(role_oid(at, member.role_id), number),
+            roleid=role_oid(at, member.role_id),
+            member=role_oid(at, member.member_id),
+            grantor=role_oid(at, member.grantor),
+            inherit_option=True,
+            set_option=True,
+        )
 
 
 def databases(at: Viewpoint) -> Iterable[Row]:
@@ -299,18 +368,20 @@ PROJECTIONS: Final[Mapping[str, Projection]] = {
     "pg_am": _constant("pg_am"),
     "pg_attrdef": attribute_defaults,
     "pg_attribute": attributes,
+    "pg_auth_members": role_members,
     "pg_authid": authids,
     "pg_class": classes,
     "pg_collation": _constant("pg_collation"),
     "pg_database": databases,
+    "pg_description": descriptions,
     "pg_index": indexes,
     "pg_indexes": index_definitions,
     "pg_language": _constant("pg_language"),
     "pg_matviews": materialized_views,
     "pg_namespace": namespaces,
-    "pg_proc": _constant("pg_proc"),
     "pg_roles": roles,
     "pg_shadow": shadow,
+    "pg_shdescription": shared_descriptions,
     "pg_tables": tables,
     "pg_tablespace": _constant("pg_tablespace"),
     "pg_type": pg_types,
@@ -318,4 +389,4 @@ PROJECTIONS: Final[Mapping[str, Projection]] = {
     "pg_views": views,
 }
 # Rows that only the process which serves the session knows.
-DYNAMIC: Final = frozenset({"pg_settings"})
+DYNAMIC: Final = frozenset({"pg_cast", "pg_operator", "pg_proc", "pg_settings"})

@@ -34,6 +34,8 @@ _NEAREST_TYPES: Final = {
     "xid": "int8",
 }
 
+_VECTORS: Final = ("int2vector", "oidvector")
+
 # (schema, name, oid, is view, columns), a column being (name, type, nullable).
 _StoredRelation: TypeAlias = tuple[str, str, int, bool, list[tuple[str, str, bool]]]
 _StoredDatum: TypeAlias = str | int | float | bool | list[int | str] | None
@@ -48,6 +50,8 @@ class PostgresRelation:
     oid: int
     is_view: bool
     desc: RelationDesc
+    # Columns of type int2vector and oidvector: arrays here, but counted from 0 as those are.
+    vectors: frozenset[str]
 
 
 @cache
@@ -59,7 +63,8 @@ def postgres_relations() -> Mapping[tuple[str, str], PostgresRelation]:
         desc = RelationDesc(
             tuple(ColumnDesc(column, _nearest(kind), null) for column, kind, null in columns)
         )
-        found[schema, name] = PostgresRelation(schema, name, oid, is_view, desc)
+        vectors = frozenset(column for column, kind, _ in columns if kind in _VECTORS)
+        found[schema, name] = PostgresRelation(schema, name, oid, is_view, desc, vectors)
     return found
 
 
@@ -68,6 +73,12 @@ def constant_rows(name: str) -> tuple[Row, ...]:
     """The rows of a pg_catalog relation that do not depend on what users made."""
     stored = msgspec.json.decode(_text(name), type=list[list[_StoredDatum]])
     return tuple(tuple(_datum(value) for value in row) for row in stored)
+
+
+def vector_columns(schema: str, name: str) -> frozenset[str]:
+    """The columns of a relation whose elements are counted from 0; none of any other's."""
+    relation = postgres_relations().get((schema, name))
+    return frozenset() if relation is None else relation.vectors
 
 
 def pg_desc(name: str) -> RelationDesc:

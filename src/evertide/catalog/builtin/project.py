@@ -4,8 +4,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from evertide.catalog.builtin.notes import (
+    NO_PRIVILEGES,
+    introspection_index_rows,
+    introspection_indexes,
+    secrets,
+)
 from evertide.catalog.builtin.postgres import pg_desc
-from evertide.catalog.builtin.relation import Builtin, Viewpoint
+from evertide.catalog.builtin.relation import OWNER_OF_BUILTINS, Builtin, Viewpoint
 from evertide.catalog.builtin.text import query_text, redacted
 from evertide.catalog.builtin.types import pg_types
 from evertide.catalog.objects import (
@@ -19,10 +25,6 @@ from evertide.vocab.datum import Row
 from evertide.vocab.ids import SchemaId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.sql_type import Kind, SqlType
-
-# Who may do what is not stored yet, so nobody is named.
-NO_PRIVILEGES: Row = ()
-OWNER_OF_BUILTINS = "s1"
 
 
 def databases(at: Viewpoint) -> Iterable[Row]:
@@ -81,6 +83,7 @@ def materialized_views(at: Viewpoint) -> Iterable[Row]:
 
 
 def indexes(at: Viewpoint) -> Iterable[Row]:
+    yield from introspection_index_rows(at)
     for i, index in _indexes(at):
         named = (i.item_id, i.oid, i.name, index.on_id, index.cluster_id, i.owner)
         yield *named, i.create_sql, redacted(i.create_sql)
@@ -123,7 +126,7 @@ def type_name(sql_type: SqlType) -> str:
 
 
 def relations(at: Viewpoint) -> Iterable[Row]:
-    return (row for row in objects(at) if row[4] not in ("index", "type"))
+    return (row for row in objects(at) if row[4] not in ("index", "secret", "type"))
 
 
 def objects(at: Viewpoint) -> Iterable[Row]:
@@ -133,6 +136,12 @@ def objects(at: Viewpoint) -> Iterable[Row]:
             yield *named, OWNER_OF_BUILTINS, None, NO_PRIVILEGES
     for row in types(at):
         yield *row[:4], "type", row[5], None, NO_PRIVILEGES
+    internal = {b.name: schema_id for b, schema_id in _builtins(at, is_view=False)}
+    for index, relation, name in introspection_indexes(at):
+        shown = (index.index_id, index.oid, internal[relation.name], name, "index")
+        yield *shown, OWNER_OF_BUILTINS, index.cluster_id, None
+    for row in secrets(at):
+        yield *row[:4], "secret", row[4], None, NO_PRIVILEGES
     for i in at.snapshot.items.values():
         named = (i.item_id, i.oid, i.schema_id, i.name, i.kind.value)
         privileges = None if i.kind is ItemKind.INDEX else NO_PRIVILEGES

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from evertide.catalog.objects import Item
 from evertide.catalog.snapshot import Snapshot
@@ -10,6 +10,9 @@ from evertide.vocab.datum import Datum, Row
 from evertide.vocab.ids import GlobalId, ItemId, SchemaId
 from evertide.vocab.relation_desc import ColumnDesc, RelationDesc
 from evertide.vocab.sql_type import Kind, SqlType, array_of
+
+# The role that system relations belong to.
+OWNER_OF_BUILTINS: Final = "s1"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,21 @@
 """What an environment holds when it is new."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from evertide.catalog.draft import Allocator, Draft
-from evertide.catalog.durable.codec import CATALOG_VERSION, VERSION_CONFIG
+from evertide.catalog.durable.codec import CATALOG_VERSION, GENERATION_CONFIG, VERSION_CONFIG
 from evertide.catalog.objects import (
+    PUBLIC_ROLE_ID,
     CatalogObject,
     CatalogUpdate,
     Config,
+    DefaultPrivilege,
     IdAllocator,
     Role,
     Schema,
     Setting,
+    SystemPrivilege,
     VirtualCluster,
 )
 from evertide.catalog.ops import CreateClusterOp, CreateDatabaseOp, CreateRoleOp
@@ -26,6 +29,7 @@ DEFAULT_ROLE: Final = "materialize"
 ENVIRONMENT_ID_SETTING: Final = "environment_id"
 
 SYSTEM_ROLE_ID: Final = RoleId("s1")
+SUPPORT_ROLE_ID: Final = RoleId("s2")
 DEFAULT_ROLE_ID: Final = RoleId("u1")
 
 # Oids below belong to PostgreSQL, to the peer's types and to system relations.
@@ -33,7 +37,7 @@ FIRST_USER_OID: Final = 20_000
 
 _SYSTEM_ROLES: Final = (
     Role(role_id=SYSTEM_ROLE_ID, oid=10, name="mz_system", superuser=True),
-    Role(role_id=RoleId("s2"), oid=16_663, name="mz_support"),
+    Role(role_id=SUPPORT_ROLE_ID, oid=16_663, name="mz_support"),
 )
 _SYSTEM_SCHEMAS: Final = (
     ("s1", 16_664, "mz_catalog"),
@@ -42,6 +46,15 @@ _SYSTEM_SCHEMAS: Final = (
     ("s4", 16_666, "information_schema"),
     ("s5", 16_667, "mz_introspection"),
 )
+# Support may look at what users make, and types are for everyone.
+_DEFAULT_PRIVILEGES: Final = (
+    ("cluster", SUPPORT_ROLE_ID),
+    ("database", SUPPORT_ROLE_ID),
+    ("schema", SUPPORT_ROLE_ID),
+    ("type", PUBLIC_ROLE_ID),
+)
+_USAGE: Final = "U"
+_ALL_OF_SYSTEM: Final = "RBN"
 
 
 def bootstrap_updates(environment_id: EnvironmentId, now_ms: int) -> tuple[CatalogUpdate, ...]:
@@ -79,8 +92,24 @@ def _system_objects(environment_id: EnvironmentId) -> Sequence[CatalogObject]:
     )
     return (
         Config(name=VERSION_CONFIG, value=CATALOG_VERSION),
+        Config(name=GENERATION_CONFIG, value=0),
         Setting(name=ENVIRONMENT_ID_SETTING, value=environment_id),
         *_SYSTEM_ROLES,
         *schemas,
         *counters,
+        *_first_grants(),
     )
+
+
+def _first_grants() -> Iterator[CatalogObject]:
+    for object_type, grantee in _DEFAULT_PRIVILEGES:
+        yield DefaultPrivilege(
+            role_id=PUBLIC_ROLE_ID,
+            database_id=None,
+            schema_id=None,
+            object_type=object_type,
+            grantee=grantee,
+            privileges=_USAGE,
+        )
+    for grantee in (SYSTEM_ROLE_ID, DEFAULT_ROLE_ID):
+        yield SystemPrivilege(grantee=grantee, grantor=SYSTEM_ROLE_ID, privileges=_ALL_OF_SYSTEM)

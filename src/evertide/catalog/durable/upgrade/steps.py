@@ -2,22 +2,16 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
+from evertide.catalog.durable.rows import StoredRow
+from evertide.catalog.durable.upgrade.from_1_to_2 import from_1_to_2
+from evertide.catalog.durable.upgrade.plain import PlainRow, to_plain, to_stored
 
-class StoredRow(NamedTuple):
-    """A row as it lies in the shard."""
-
-    kind: str
-    key: str
-    value: str
-
-
-Step: TypeAlias = Callable[[Sequence[StoredRow]], Sequence[StoredRow]]
+Step: TypeAlias = Callable[[Sequence[PlainRow]], Sequence[PlainRow]]
 
 # Version N to the step that turns its rows into those of N + 1.
-STEPS: Final[Mapping[int, Step]] = {}
-
+STEPS: Final[Mapping[int, Step]] = {1: from_1_to_2}
 
 _VERSION_KEY: Final = {"name": "catalog_version"}
 
@@ -25,18 +19,22 @@ _VERSION_KEY: Final = {"name": "catalog_version"}
 def stored_version(rows: Iterable[StoredRow]) -> int | None:
     """The version that rows say they are of; None if they do not say. The same in all versions."""
     for row in rows:
-        if _is_version(row):
+        if row.kind == "config" and json.loads(row.key) == _VERSION_KEY:
             return int(json.loads(row.value)["value"])
     return None
 
 
 def upgraded(rows: Sequence[StoredRow], *, stored: int, wanted: int) -> Sequence[StoredRow]:
     """The rows after every step in between, with the version that they then are of."""
+    if stored == wanted:
+        return rows
+    plain_rows: Sequence[PlainRow] = [to_plain(row) for row in rows]
     for version in range(stored, wanted):
-        rows = STEPS[version](rows)
-    value = json.dumps({"value": wanted}, separators=(",", ":"))
-    return [row._replace(value=value) if _is_version(row) else row for row in rows]
+        plain_rows = STEPS[version](plain_rows)
+    return [to_stored(_with_version(row, wanted)) for row in plain_rows]
 
 
-def _is_version(row: StoredRow) -> bool:
-    return row.kind == "config" and json.loads(row.key) == _VERSION_KEY
+def _with_version(row: PlainRow, version: int) -> PlainRow:
+    if row.kind == "config" and row.key == _VERSION_KEY:
+        return row._replace(value={"value": version})
+    return row

@@ -1,0 +1,96 @@
+"""mz_catalog and mz_internal: grants, comments, secrets, profiles, storage usage."""
+
+from collections.abc import Iterable, Iterator
+
+from evertide.catalog.builtin.relation import OWNER_OF_BUILTINS, Builtin, Viewpoint
+from evertide.catalog.objects import (
+    PUBLIC_ROLE_ID,
+    Comment,
+    DefaultPrivilege,
+    IntrospectionSourceIndex,
+    Item,
+    RoleMembership,
+    StorageUsage,
+    SystemPrivilege,
+)
+from evertide.vocab.datum import Row
+from evertide.vocab.ids import ItemId, RoleId
+
+# What may be done with one object is not stored, so nobody is named.
+NO_PRIVILEGES: Row = ()
+
+
+def role_members(at: Viewpoint) -> Iterable[Row]:
+    for m in at.snapshot.of_type(RoleMembership):
+        yield m.role_id, m.member_id, m.grantor
+
+
+def default_privileges(at: Viewpoint) -> Iterable[Row]:
+    for p in at.snapshot.of_type(DefaultPrivilege):
+        scope = (p.role_id, p.database_id, p.schema_id, p.object_type)
+        yield *scope, p.grantee, p.privileges
+
+
+def system_privileges(at: Viewpoint) -> Iterable[Row]:
+    for p in at.snapshot.of_type(SystemPrivilege):
+        yield (access_item(p.grantee, p.privileges, p.grantor),)
+
+
+def access_item(grantee: RoleId, privileges: str, grantor: RoleId) -> str:
+    """One entry of an access list, in PostgreSQL's form but with ids: everyone has no name.
+
+    >>> access_item(RoleId("u1"), "RB", RoleId("s1"))
+    'u1=RB/s1'
+    """
+    return f"{'' if grantee == PUBLIC_ROLE_ID else grantee}={privileges}/{grantor}"
+
+
+def comments(at: Viewpoint) -> Iterable[Row]:
+    for c in at.snapshot.of_type(Comment):
+        item = at.snapshot.find((c.object_kind.value, c.object_id))
+        kind = item.kind.value if isinstance(item, Item) else c.object_kind.value.replace("_", "-")
+        yield c.object_id, kind, c.sub_id, c.comment
+
+
+def secrets(at: Viewpoint) -> Iterable[Row]:
+    for s in at.snapshot.secrets.values():
+        yield s.secret_id, s.oid, s.schema_id, s.name, s.owner, NO_PRIVILEGES
+
+
+def cluster_profiles(at: Viewpoint) -> Iterable[Row]:
+    for p in at.snapshot.profiles.values():
+        named = (p.profile_id, p.name, p.cluster_id, p.owner)
+        yield *named, p.managed, p.size, p.replication_factor, p.billed, p.profile_id
+
+
+def introspection_indexes(
+    at: Viewpoint,
+) -> Iterator[tuple[IntrospectionSourceIndex, Builtin, str]]:
+    """With the relation that each is on, and the name it is shown under."""
+    relations = {b.name: b for b in at.builtins if b.schema == "mz_internal"}
+    for index in at.snapshot.of_type(IntrospectionSourceIndex):
+        # One of a relation that is no more is taken away when the catalog is opened for writing.
+        if index.name in relations:
+            name = f"{index.name}_{index.cluster_id}_primary_idx"
+            yield index, relations[index.name], name
+
+
+def introspection_index_rows(at: Viewpoint) -> Iterator[Row]:
+    """Their rows of mz_indexes."""
+    for index, relation, name in introspection_indexes(at):
+        named = (index.index_id, index.oid, name, relation.item_id, index.cluster_id)
+        yield *named, OWNER_OF_BUILTINS, None, None
+
+
+def storage_usage_rows(usages: Iterable[StorageUsage]) -> Iterator[Row]:
+    """Rows of mz_storage_usage, which is dynamic: snapshots do not keep the history."""
+    for usage in usages:
+        yield usage.object_id, usage.size_bytes, usage.collected_at_ms * 1_000
+
+
+def recent_storage_usage_rows(usages: Iterable[StorageUsage]) -> Iterator[Row]:
+    """Rows of mz_recent_storage_usage: of each object the newest measurement."""
+    newest: dict[ItemId, StorageUsage] = {}
+    for usage in sorted(usages, key=lambda each: (each.collected_at_ms, each.usage_id)):
+        newest[usage.object_id] = usage
+    return ((usage.object_id, usage.size_bytes) for usage in newest.values())

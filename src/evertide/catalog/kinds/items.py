@@ -1,0 +1,240 @@
+"""Databases, schemas, and the items that live in them."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from functools import cached_property
+from typing import ClassVar, TypeAlias
+
+import msgspec
+
+from evertide.catalog.kinds.kind import ObjectKind
+from evertide.vocab.ids import ClusterId, DatabaseId, GlobalId, ItemId, RoleId, SchemaId, ShardId
+from evertide.vocab.relation_desc import ColumnDesc, RelationDesc
+from evertide.vocab.sql_type import Kind, SqlType
+from evertide.vocab.timestamp import Timestamp
+
+
+class Database(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
+    """A set of schemas; a session looks at one at a time."""
+
+    KIND: ClassVar[ObjectKind] = ObjectKind.DATABASE
+    KEY: ClassVar[tuple[str, ...]] = ("database_id",)
+
+    database_id: DatabaseId
+    oid: int
+    name: str
+    owner: RoleId
+
+
+class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
+    """A namespace of items."""
+
+    KIND: ClassVar[ObjectKind] = ObjectKind.SCHEMA
+    KEY: ClassVar[tuple[str, ...]] = ("schema_id",)
+
+    schema_id: SchemaId
+    oid: int
+    database_id: DatabaseId | None  # None: a system schema, seen from every database
+    name: str
+    owner: RoleId
+
+
+class StoredType(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """A SqlType as it is stored: apart from vocab's, so that stored bytes do not move with it."""
+
+    kind: str
+    precision: int | None = None
+    scale: int | None = None
+    length: int | None = None
+    element: "StoredType | None" = None
+
+    def to_sql_type(self) -> SqlType:
+        return SqlType(
+            Kind(self.kind),
+            precision=self.precision,
+            scale=self.scale,
+            length=self.length,
+            element=None if self.element is None else self.element.to_sql_type(),
+        )
+
+
+def stored_type(sql_type: SqlType) -> StoredType:
+    """The stored form of a type.
+
+    >>> stored_type(SqlType(Kind.INT4)).to_sql_type() == SqlType(Kind.INT4)
+    True
+    """
+    return StoredType(
+        kind=sql_type.kind.value,
+        precision=sql_type.precision,
+        scale=sql_type.scale,
+        length=sql_type.length,
+        element=None if sql_type.element is None else stored_type(sql_type.element),
+    )
+
+
+class Column(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """One column of one version of an item."""
+
+    name: str
+    type: StoredType
+    nullable: bool = True
+    default: str | None = None  # SQL text of a table column's DEFAULT; None: NULL
+
+
+class ItemVersion(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """One schema of an item under the GlobalId that names its collection.
+
+    The columns of an index are those of its key.
+    """
+
+    global_id: GlobalId
+    columns: tuple[Column, ...]
+
+    @cached_property
+    def desc(self) -> RelationDesc:
+        return RelationDesc(
+            tuple(ColumnDesc(c.name, c.type.to_sql_type(), c.nullable) for c in self.columns)
+        )
+
+
+def stored_columns(
+    desc: RelationDesc, defaults: Sequence[str | None] | None = None
+) -> tuple[Column, ...]:
+    """The stored form of a relation's columns; `defaults` has one entry per column."""
+    texts = (None,) * desc.arity if defaults is None else defaults
+    return tuple(
+        Column(name=c.name, type=stored_type(c.type), nullable=c.nullable, default=default)
+        for c, default in zip(desc.columns, texts, strict=True)
+    )
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True, tag_field="is", tag="table", gc=False):
+    """Rows that users write; its upper is that of the txns shard."""
+
+    shard_id: ShardId
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True, tag_field="is", tag="view", gc=False):
+    """A name for a query; nothing is stored or run for it."""
+
+
+class MaterializedView(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="is", tag="materialized_view", gc=False
+):
+    """A query whose result one cluster keeps in a shard."""
+
+    shard_id: ShardId
+    cluster_id: ClusterId
+    as_of: Timestamp  # the result is exact from here on
+
+
+class IndexKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """One key column of an index: a column of the relation, or an expression over them."""
+
+    position: int | None = None  # from 0; None: an expression
+    expression: str | None = None  # SQL text; None: a plain column
+
+
+class Index(msgspec.Struct, frozen=True, kw_only=True, tag_field="is", tag="index", gc=False):
+    """A relation that the replicas of one cluster keep arranged by a key, in memory."""
+
+    on_id: ItemId
+    cluster_id: ClusterId
+    keys: tuple[IndexKey, ...]
+
+
+Definition: TypeAlias = Table | View | MaterializedView | Index
+
+
+class ItemKind(StrEnum):
+    """What an item is, in the words of errors, audit events and mz_objects."""
+
+    TABLE = "table"
+    VIEW = "view"
+    MATERIALIZED_VIEW = "materialized-view"
+    INDEX = "index"
+
+    @property
+    def sql_words(self) -> str:
+        """As SQL and error messages spell it.
+
+        >>> ItemKind.MATERIALIZED_VIEW.sql_words
+        'materialized view'
+        """
+        return self.value.replace("-", " ")
+
+
+_ITEM_KINDS: dict[type[Definition], ItemKind] = {
+    Table: ItemKind.TABLE,
+    View: ItemKind.VIEW,
+    MaterializedView: ItemKind.MATERIALIZED_VIEW,
+    Index: ItemKind.INDEX,
+}
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
+    """An object living in a schema. `item_id` is its identity through rename and replacement."""
+
+    KIND: ClassVar[ObjectKind] = ObjectKind.ITEM
+    KEY: ClassVar[tuple[str, ...]] = ("item_id",)
+
+    item_id: ItemId
+    oid: int
+    schema_id: SchemaId
+    name: str
+    owner: RoleId
+    create_sql: str  # normalised: names qualified, implied clauses written out
+    versions: tuple[ItemVersion, ...]  # oldest first; the last is current
+    depends_on: tuple[ItemId, ...] = ()  # direct ones, builtins included
+    definition: Definition
+
+    @property
+    def kind(self) -> ItemKind:
+        return _ITEM_KINDS[type(self.definition)]
+
+    @property
+    def global_id(self) -> GlobalId:
+        """The current version's."""
+        return self.versions[-1].global_id
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The current version's, with defaults."""
+        return self.versions[-1].columns
+
+    @property
+    def desc(self) -> RelationDesc:
+        """The current version's shape; of an index, its key columns."""
+        return self.versions[-1].desc
+
+    @property
+    def shard_id(self) -> ShardId | None:
+        """Where its rows are durable; None: nowhere."""
+        match self.definition:
+            case Table(shard_id=shard_id) | MaterializedView(shard_id=shard_id):
+                return shard_id
+            case View() | Index():
+                return None
+
+    @property
+    def cluster_id(self) -> ClusterId | None:
+        """The cluster that runs its dataflow; None: it has none."""
+        match self.definition:
+            case MaterializedView(cluster_id=cluster_id) | Index(cluster_id=cluster_id):
+                return cluster_id
+            case Table() | View():
+                return None
+
+
+class Secret(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
+    """That a secret exists and whose it is. Its value is never in the catalog."""
+
+    KIND: ClassVar[ObjectKind] = ObjectKind.SECRET
+    KEY: ClassVar[tuple[str, ...]] = ("secret_id",)
+
+    secret_id: ItemId  # numbered as items are, whose namespace it shares
+    oid: int
+    schema_id: SchemaId
+    name: str
+    owner: RoleId

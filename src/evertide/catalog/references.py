@@ -1,0 +1,172 @@
+"""What each object is called and what it refers to: the facts behind every index and check."""
+
+from collections.abc import Iterator
+from typing import TypeAlias, assert_never
+
+from evertide.catalog.objects import (
+    PUBLIC_ROLE_ID,
+    AuditEvent,
+    CatalogObject,
+    Cluster,
+    ClusterProfile,
+    ClusterReplica,
+    Comment,
+    Config,
+    Database,
+    DefaultPrivilege,
+    IdAllocator,
+    Index,
+    IntrospectionSourceIndex,
+    Item,
+    ObjectKey,
+    ObjectKind,
+    Role,
+    RoleMembership,
+    Schema,
+    Secret,
+    Setting,
+    StorageUsage,
+    SystemConfiguration,
+    SystemObjectMapping,
+    SystemPrivilege,
+    TimelineTimestamp,
+)
+from evertide.vocab.ids import DatabaseId, RoleId
+
+_CLUSTER = ObjectKind.CLUSTER.value
+_DATABASE = ObjectKind.DATABASE.value
+_ITEM = ObjectKind.ITEM.value
+_PROFILE = ObjectKind.CLUSTER_PROFILE.value
+_ROLE = ObjectKind.ROLE.value
+_SCHEMA = ObjectKind.SCHEMA.value
+
+# A namespace and what is unique in it: a name, an oid, a global id.
+NameKey: TypeAlias = tuple[str | int | None, ...]
+
+DATABASE_NAME = "database name"
+SCHEMA_NAME = "schema name"
+ROLE_NAME = "role name"
+CLUSTER_NAME = "cluster name"
+MEMBER_NAME = "name in cluster"  # replicas and profiles
+ITEM_NAME = "name in schema"  # items and secrets
+GLOBAL_ID = "global id"
+
+
+def names_of(found: CatalogObject) -> Iterator[NameKey]:
+    """All that no other object may have too."""
+    match found:
+        case Database(name=name):
+            yield DATABASE_NAME, name
+        case Schema(database_id=database_id, name=name):
+            yield SCHEMA_NAME, database_id, name
+        case Role(name=name):
+            yield ROLE_NAME, name
+        case Cluster(name=name):
+            yield CLUSTER_NAME, name
+        case ClusterReplica() | ClusterProfile():
+            yield MEMBER_NAME, found.cluster_id, found.name
+        case Item():
+            yield ITEM_NAME, found.schema_id, found.name
+            yield from ((GLOBAL_ID, version.global_id) for version in found.versions)
+        case Secret():
+            yield ITEM_NAME, found.schema_id, found.name
+            yield GLOBAL_ID, found.secret_id
+        case IntrospectionSourceIndex(index_id=index_id):
+            yield GLOBAL_ID, index_id
+        case SystemObjectMapping(object_id=object_id):
+            yield "system object id", object_id
+        case (
+            AuditEvent()
+            | Comment()
+            | Config()
+            | DefaultPrivilege()
+            | IdAllocator()
+            | RoleMembership()
+            | Setting()
+            | StorageUsage()
+            | SystemConfiguration()
+            | SystemPrivilege()
+            | TimelineTimestamp()
+        ):
+            return
+        case _:
+            assert_never(found)
+
+
+def references_of(found: CatalogObject) -> Iterator[ObjectKey]:
+    """Keys of the objects that must exist as long as this one does; some may come twice."""
+    match found:
+        case Database() | Cluster():
+            yield _role(found.owner)
+        case Schema(database_id=database_id, owner=owner):
+            yield from _in_database(database_id)
+            yield _role(owner)
+        case ClusterReplica() | ClusterProfile() | IntrospectionSourceIndex():
+            yield from _of_cluster(found)
+        case Item():
+            yield from _of_item(found)
+        case Secret():
+            yield _SCHEMA, found.schema_id
+            yield _role(found.owner)
+        case RoleMembership() | DefaultPrivilege() | SystemPrivilege():
+            yield from _of_grant(found)
+        case Comment(object_kind=kind, object_id=object_id):
+            yield kind.value, object_id
+        case (
+            AuditEvent()
+            | Config()
+            | IdAllocator()
+            | Role()
+            | Setting()
+            | StorageUsage()
+            | SystemConfiguration()
+            | SystemObjectMapping()
+            | TimelineTimestamp()
+        ):
+            return
+        case _:
+            assert_never(found)
+
+
+def _of_cluster(
+    found: ClusterReplica | ClusterProfile | IntrospectionSourceIndex,
+) -> Iterator[ObjectKey]:
+    yield _CLUSTER, found.cluster_id
+    if not isinstance(found, IntrospectionSourceIndex):
+        yield _role(found.owner)
+    if isinstance(found, ClusterReplica) and found.profile_id is not None:
+        yield _PROFILE, found.profile_id
+
+
+def _of_item(item: Item) -> Iterator[ObjectKey]:
+    yield _SCHEMA, item.schema_id
+    yield _role(item.owner)
+    if item.cluster_id is not None:
+        yield _CLUSTER, item.cluster_id
+    if isinstance(item.definition, Index):
+        yield _ITEM, item.definition.on_id
+    for dependency in item.depends_on:
+        yield _ITEM, dependency
+
+
+def _of_grant(found: RoleMembership | DefaultPrivilege | SystemPrivilege) -> Iterator[ObjectKey]:
+    match found:
+        case RoleMembership():
+            roles = (found.role_id, found.member_id, found.grantor)
+        case SystemPrivilege():
+            roles = (found.grantee, found.grantor, found.grantor)
+        case DefaultPrivilege():
+            roles = (found.role_id, found.grantee, found.grantee)
+            yield from _in_database(found.database_id)
+            if found.schema_id is not None:
+                yield _SCHEMA, found.schema_id
+    yield from (_role(role_id) for role_id in roles if role_id != PUBLIC_ROLE_ID)
+
+
+def _in_database(database_id: DatabaseId | None) -> Iterator[ObjectKey]:
+    if database_id is not None:
+        yield _DATABASE, database_id
+
+
+def _role(role_id: RoleId) -> ObjectKey:
+    return _ROLE, role_id
