@@ -1,57 +1,113 @@
-"""Functions whose answer is in the catalog: put into a query as plain expressions.
+"""Functions whose answer is in the catalog, bound to one statement's snapshot and session.
 
 psql and other tools ask pg_catalog functions about objects by oid. The function table knows no
-catalog, so the calls are rewritten against the session's snapshot before the query is optimised.
+catalog, so a statement runs with copies of those rows whose bodies look objects up here.
 """
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+from evertide.adapter import procedure_texts as texts
+from evertide.adapter.comment_lookup import CommentLookup
+from evertide.adapter.owner_lookup import OwnerLookup
+from evertide.adapter.relation_lookup import RelationLookup
+from evertide.adapter.session import Session
 from evertide.catalog.snapshot import Snapshot
-from evertide.expr.functions.row import ScalarFunction
-from evertide.expr.functions.table import find_scalar
+from evertide.expr.functions.row import Knowledge, ScalarFunction
 from evertide.expr.relation import Relation
-from evertide.expr.relation_walk import rewrite_scalars, rewrite_up
-from evertide.expr.scalar import Call, Case, Literal, Scalar
+from evertide.expr.relation_walk import rewrite_scalars, rewrite_up, scalars_of
+from evertide.expr.scalar import Call, Scalar
 from evertide.expr.scalar_walk import rewrite
-from evertide.vocab.sql_type import BOOL, NAME, OID
+from evertide.vocab.datum import Datum
+from evertide.vocab.errors import UndefinedObject
+from evertide.vocab.sql_type import Kind
 
-# Users' objects have oids from here on; those below are the system's.
-FIRST_USER_OID = 20_000
-
-
-def _operator(name: str) -> ScalarFunction:
-    (found,) = [f for f in find_scalar(name) if f.arguments == (OID, OID)]
-    return found
+Body: TypeAlias = Callable[..., Datum]
 
 
-_EQUAL = _operator("=")
-_AT_LEAST = _operator(">=")
+@dataclass(frozen=True, slots=True)
+class Lookups:
+    """All that the bodies may ask, for one statement."""
+
+    session: Session
+    relations: RelationLookup
+    owners: OwnerLookup
+    comments: CommentLookup
+
+    def setting(self, name: str, missing_ok: bool = False) -> str | None:
+        """A session variable; where it need not exist, NULL if it does not."""
+        try:
+            return self.session.variables.get(name)
+        except UndefinedObject:
+            if missing_ok:
+                return None
+            raise
 
 
-def resolve_catalog_functions(relation: Relation, snapshot: Snapshot) -> Relation:
-    """The relation with its catalog functions answered by this snapshot."""
-
-    def resolved(scalar: Scalar) -> Scalar:
-        return rewrite(scalar, lambda part: _resolved_call(part, snapshot))
-
-    return rewrite_up(relation, lambda node: rewrite_scalars(node, resolved))
-
-
-def _resolved_call(part: Scalar, snapshot: Snapshot) -> Scalar:
-    if not isinstance(part, Call):
-        return part
-    match part.function.name:
-        case "pg_get_userbyid":
-            return _user_name(part, snapshot)
-        case "pg_table_is_visible":
-            # Unqualified names find users' objects; system ones are listed by their schema.
-            return Call(_AT_LEAST, (part.arguments[0], Literal(FIRST_USER_OID, OID)), BOOL)
-        case _:
-            return part
-
-
-def _user_name(call: Call, snapshot: Snapshot) -> Scalar:
-    """The role's name; the function's own answer where no role has the oid."""
-    branches: tuple[tuple[Scalar, Scalar], ...] = tuple(
-        (Call(_EQUAL, (call.arguments[0], Literal(role.oid, OID)), BOOL), Literal(role.name, NAME))
-        for role in snapshot.roles.values()
+def bind_catalog_functions(relation: Relation, snapshot: Snapshot, session: Session) -> Relation:
+    """The relation with its catalog functions answered by this snapshot for this session."""
+    lookups = Lookups(
+        session,
+        RelationLookup(snapshot, session),
+        OwnerLookup(snapshot, session),
+        CommentLookup(snapshot, session),
     )
-    return Case(branches, call, NAME)
+    bound: dict[ScalarFunction, ScalarFunction] = {}
+
+    def bind(part: Scalar) -> Scalar:
+        if not isinstance(part, Call) or part.function.knowledge is not Knowledge.CATALOG:
+            return part
+        function = bound.get(part.function)
+        if function is None:
+            function = _bound(part.function, lookups)
+            bound[part.function] = function
+        return Call(function, part.arguments, part.type)
+
+    def visit(node: Relation) -> Relation:
+        return rewrite_scalars(node, lambda s: rewrite(s, bind)) if scalars_of(node) else node
+
+    return rewrite_up(relation, visit)
+
+
+def _bound(function: ScalarFunction, lookups: Lookups) -> ScalarFunction:
+    body = _body(function, lookups)
+    return replace(function, body=body, knowledge=Knowledge.SNAPSHOT)
+
+
+def _body(function: ScalarFunction, lookups: Lookups) -> Body:
+    match function.arguments:
+        case (argument,) if argument.kind is Kind.REGCLASS:
+            return lookups.relations.text
+        case (argument,) if argument.kind is Kind.REGPROC:
+            return texts.procedure_name
+        case _:
+            return _BODIES[function.name](lookups)
+
+
+_BODIES: Final[Mapping[str, Callable[[Lookups], Body]]] = {
+    "col_description": lambda lookups: lookups.comments.column_comment,
+    "current_setting": lambda lookups: lookups.setting,
+    "obj_description": lambda lookups: lookups.comments.comment,
+    "pg_get_function_arguments": lambda _: texts.arguments_text,
+    "pg_get_function_identity_arguments": lambda _: texts.arguments_text,
+    "pg_get_function_result": lambda _: texts.result_text,
+    "pg_get_functiondef": lambda _: texts.definition_text,
+    "pg_get_indexdef": lambda lookups: lookups.relations.index_definition,
+    "pg_get_userbyid": lambda lookups: lookups.owners.role_name,
+    "pg_get_viewdef": lambda lookups: lookups.relations.view_definition,
+    "pg_table_is_visible": lambda lookups: lookups.relations.is_visible,
+    "regcollationout": lambda _: str,
+    "regconfigout": lambda _: str,
+    "regdictionaryout": lambda _: str,
+    "regnamespaceout": lambda lookups: lookups.owners.schema_name,
+    "regoperatorout": lambda _: texts.operator_text,
+    "regoperout": lambda _: texts.operator_text,
+    "regprocedureout": lambda _: texts.procedure_text,
+    "regroleout": lambda lookups: lookups.owners.role_text,
+    "shobj_description": lambda lookups: lookups.comments.comment,
+    "to_regclass": lambda lookups: lookups.relations.oid,
+    "to_regnamespace": lambda lookups: lookups.owners.schema_oid,
+    "to_regproc": lambda _: texts.procedure_oid,
+    "to_regrole": lambda lookups: lookups.owners.role_oid,
+}

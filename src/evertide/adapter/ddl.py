@@ -26,16 +26,22 @@ MAX_ATTEMPTS = 100
 
 
 async def run_ddl(
-    plan_again: Callable[[Snapshot], DdlPlan], session: Session, env: Environment
+    plan_again: Callable[[Snapshot], DdlPlan],
+    session: Session,
+    env: Environment,
+    snapshot: Snapshot,
 ) -> CommandResponse:
-    """Append the change, planning anew against each snapshot that another writer made first."""
+    """Append the change, planning anew against each snapshot that another writer made first.
+
+    `snapshot` is the one that the statement was planned with: if it is still the newest, nobody
+    need be asked for another.
+    """
     for _ in range(MAX_ATTEMPTS):
-        snapshot = await env.catalog.current()
-        plan = plan_again(snapshot)
-        attempt = _Attempt(plan, session, env, snapshot)
+        attempt = _Attempt(plan_again(snapshot), session, env, snapshot)
         tag = await attempt.run()
         if tag is not None:
             return CommandResponse(tag)
+        snapshot = await env.catalog.current()
     raise SerializationFailure(
         "could not change the catalog: other changes were always first",
         hint="Try the statement again.",

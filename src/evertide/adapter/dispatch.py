@@ -1,7 +1,7 @@
 """The one exhaustive match from Plan to the file that runs it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from evertide.adapter.client import CommandResponse, CopyOutResponse, Response, RowsResponse
@@ -58,11 +58,7 @@ from evertide.sql.plan.plans import (
     UpdatePlan,
 )
 from evertide.vocab.datum import Row
-from evertide.vocab.errors import (
-    ActiveTransaction,
-    SerializationFailure,
-    UndefinedPreparedStatement,
-)
+from evertide.vocab.errors import ActiveTransaction, UndefinedPreparedStatement
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +126,15 @@ async def select_rows(
     return await run_read(question, session, env, snapshot, wanted_as_of=plan.as_of)
 
 
+class _AnotherPlan(Exception):
+    """What a statement names went or came meanwhile, so that it has become another kind of plan."""
+
+    def __init__(self, plan: Plan, snapshot: Snapshot) -> None:
+        super().__init__(type(plan).__name__)
+        self.plan = plan
+        self.snapshot = snapshot
+
+
 async def _ddl(request: Request, plan: DdlPlan, session: Session, env: Environment) -> Response:
     """DDL commits by itself, so it cannot be part of a transaction block."""
     if session.transaction is not None and session.transaction.explicit:
@@ -143,11 +148,15 @@ async def _ddl(request: Request, plan: DdlPlan, session: Session, env: Environme
             return plan
         again = request.plan_again(snapshot)
         if not isinstance(again, type(plan)):
-            # What it names went meanwhile, so that it means something else now.
-            raise SerializationFailure("the catalog changed meanwhile", hint="Try again.")
+            raise _AnotherPlan(again, snapshot)
         return again
 
-    return await run_ddl(plan_again, session, env)
+    try:
+        return await run_ddl(plan_again, session, env, request.snapshot)
+    except _AnotherPlan as other:
+        # ALTER ... IF EXISTS of what was dropped: nothing was changed, and a notice is the answer.
+        now = replace(request, plan=other.plan, snapshot=other.snapshot)
+    return await dispatch(now, session, env)
 
 
 async def _session_statement(plan: SessionPlan, session: Session, env: Environment) -> Response:

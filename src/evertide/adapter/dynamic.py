@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 
 from evertide.adapter.environment import Environment
+from evertide.adapter.listed_functions import listed_functions
 from evertide.adapter.session import Session
+from evertide.adapter.variables import lookup
+from evertide.catalog.builtin.notes import recent_storage_usage_rows, storage_usage_rows
 from evertide.catalog.builtin.project import audit_event_rows
 from evertide.catalog.builtin.relation import Builtin
 from evertide.catalog.objects import MaterializedView
@@ -22,10 +25,17 @@ async def dynamic_rows(
     match builtin.name:
         case "pg_settings":
             return _settings(builtin, session)
+        case "pg_proc" | "pg_operator" | "pg_cast" | "mz_functions" | "mz_operators":
+            return listed_functions(builtin.name)
         case "mz_frontiers":
             return await _frontiers(env, snapshot)
         case "mz_audit_events":
             return list(audit_event_rows(await env.catalog.audit_events(snapshot.catalog_ts)))
+        case "mz_storage_usage":
+            return list(storage_usage_rows(await env.catalog.storage_usage(snapshot.catalog_ts)))
+        case "mz_recent_storage_usage":
+            usages = await env.catalog.storage_usage(snapshot.catalog_ts)
+            return list(recent_storage_usage_rows(usages))
         case "mz_cluster_replica_statuses":
             return await _replica_statuses(env, snapshot)
         case "mz_tick_records" | "mz_hydration_statuses":
@@ -56,7 +66,19 @@ def _settings(builtin: Builtin, session: Session) -> list[Row]:
     """pg_settings: the columns we know by name, NULL elsewhere."""
     rows: list[Row] = []
     for name, value, description in session.variables.all():
-        known = {"name": name, "setting": value, "short_desc": description, "context": "user"}
+        variable = lookup(name)
+        known = {
+            "name": name,
+            "setting": value,
+            "category": "Session",
+            "short_desc": description,
+            "context": "internal" if variable.read_only else "user",
+            "vartype": "string",
+            "source": "default" if value == variable.default else "session",
+            "boot_val": variable.default,
+            "reset_val": variable.default,
+            "pending_restart": False,
+        }
         rows.append(tuple(known.get(column.name) for column in builtin.desc.columns))
     return rows
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from evertide.adapter.catalog_functions import resolve_catalog_functions
+from evertide.adapter.catalog_functions import bind_catalog_functions
 from evertide.adapter.dynamic import dynamic_rows
 from evertide.adapter.environment import Environment
 from evertide.adapter.leaves import (
@@ -25,6 +25,7 @@ from evertide.controller.storage import collection_of
 from evertide.dataflow.description import Import
 from evertide.expr.budget import Budget
 from evertide.expr.interpret import Collection, evaluate, finish
+from evertide.expr.locality import interpreted_only
 from evertide.expr.relation import Finishing, Join, Relation
 from evertide.expr.scalar import Literal, Parameter, Scalar, SessionCall
 from evertide.expr.transform.passes import optimize
@@ -96,7 +97,7 @@ def plan_read(
     cluster_id = None if cluster is None or not use_indexes else cluster.cluster_id
     bindings = question.bindings | session_bindings(session, env, as_of)
     relation = inline_views(question.relation, snapshot, indexed_views(snapshot, cluster_id))
-    relation = resolve_catalog_functions(substitute(relation, bindings), snapshot)
+    relation = bind_catalog_functions(substitute(relation, bindings), snapshot, session)
     relation = optimize(relation)
     leaves = choose_leaves(relation, snapshot, cluster_id)
     cluster_id = None if cluster is None else cluster.cluster_id
@@ -273,9 +274,11 @@ async def _fetch(
 
 
 async def large(read: Read, env: Environment) -> bool:
-    """Whether Spark should run it: many records, and all of them in shards."""
+    """Whether Spark should run it: many records, all in shards, and nothing but what it can."""
     shards = read.shard_leaves
     if not shards or len(shards) != len(read.leaves) or read.cluster_id is None:
+        return False
+    if interpreted_only(read.relation) is not None:
         return False
     return sum([await env.storage.records(leaf.collection) for leaf in shards]) > SPARK_RECORDS
 

@@ -2,5 +2,5 @@
 
 Promises that what runs follows from the catalog alone. Files in order of use: storage (collections
 over shards), follow (catalog to dataflows), orchestrator (catalog to processes), compute (an
-adapter's client of a cluster).
+adapter's client of a cluster), storage_usage (sizes of collections to the catalog).
 """
