@@ -10,6 +10,8 @@ from tests.support.s3 import running_s3
 from tests.support.server import Server, running_server
 
 TESTS = Path(__file__).parent
+# What a shadow catalog says when its copies differ.
+DIFFERENCE = "the two catalogs of the shadow differ"
 
 # A folder of costly tests marks all of its files.
 FOLDER_MARKERS = {
@@ -62,6 +64,13 @@ def s3_endpoint() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server per run for tests that do not kill it; each uses names of its own."""
-    with running_server(tmp_path_factory.mktemp("server") / "data") as running:
+    """One server per run for tests that do not kill it; each uses names of its own.
+
+    Its catalog is kept twice, and every reading of one copy is compared with the other: all SQL
+    that tests run over it shows that both mean the same.
+    """
+    data = tmp_path_factory.mktemp("server") / "data"
+    with running_server(data, ["--catalog", "shadow"]) as running:
         yield running
+        assert running.process.poll() is None, "a server that found a difference ends"
+        assert DIFFERENCE not in running.log_text()

@@ -23,7 +23,7 @@ def _evertide(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["--consensus", "mysql://me:secret@localhost/x"], "mysql://me:…@localhost/x"),
         (["--blob", "http://bucket/prefix"], "s3://BUCKET/PREFIX"),
         (["--oracle", "sqlite:"], "--oracle must be sqlite:PATH"),
-        (["--catalog", "shadow"], "step 3"),
+        (["--catalog", "sock"], "persist, stash, shadow"),
         (["--sizes", "sizes.json"], "step 5"),
         (["--tick-engine", "steam"], "auto, spark"),
         (["--sql-addr", "0.0.0.0:6875"], "loopback"),

@@ -12,6 +12,7 @@ import uvloop
 from evertide.adapter.connection import Connections
 from evertide.adapter.environment import Environment
 from evertide.adapter.group_commit import GroupCommit
+from evertide.catalog.faults import CatalogFault
 from evertide.cli.child import (
     AddressInUse,
     end_of,
@@ -26,13 +27,19 @@ from evertide.cli.config import (
     Config,
     ReadyLine,
     UsageError,
-    check_exists,
     is_postgres,
     parse_address,
     without_password,
 )
 from evertide.cli.runtime import find_runtime, make_runtime, remove_runtime
-from evertide.cli.stores import Opened, environment_id, join_generation, notifying, open_store
+from evertide.cli.stores import (
+    Opened,
+    check_exists,
+    environment_id,
+    join_generation,
+    notifying,
+    open_store,
+)
 from evertide.controller.compute import ComputeClient
 from evertide.persist.faults import PersistFault
 from evertide.pgwire.http import HttpServer
@@ -157,13 +164,13 @@ def join(config: Config) -> int:
     start_logging("adapter")
     try:
         return uvloop.run(_join(config))
-    except PersistFault as fault:
+    except (PersistFault, CatalogFault) as fault:
         return end_of(fault)
 
 
 async def _join(config: Config) -> int:
     """Without a runtime directory on this host, indexes are out of reach and shards are read."""
-    check_exists(config)
+    await check_exists(config)
     store = await open_store(config.consensus)
     try:
         oracle_epoch = await _oracle_epoch(config)

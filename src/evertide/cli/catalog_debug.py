@@ -1,59 +1,216 @@
-"""`evertide catalog-debug`: look into the durable catalog without a server."""
+"""`evertide catalog-debug`: look into the durable catalog without a server, or change it by hand.
 
+Whoever looks works on a copy of the store in memory, so that not a byte of the environment
+changes. Changes are tried on such a copy first: what is refused has never touched the environment.
+"""
+
+import argparse
 import asyncio
+import json
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
-from evertide.catalog.durable.persist import PersistOpenableCatalog
-from evertide.catalog.durable.protocol import CatalogFault
-from evertide.cli.child import code_of, start_logging
-from evertide.cli.config import EXIT_OK, Config, UsageError, check_exists
-from evertide.cli.stores import Clients, environment_id, open_stores
+from evertide.catalog.checks import faults_of
+from evertide.catalog.durable.catalog import dumped
+from evertide.catalog.durable.debug import BadEdit, change_by_hand, deleted, edited
+from evertide.catalog.durable.log import RowChange, read_all
+from evertide.catalog.durable.move import move_catalog
+from evertide.catalog.durable.place import CatalogKind, CatalogPlace
+from evertide.catalog.durable.protocol import IncompatibleVersion, Uninitialized
+from evertide.catalog.durable.rows import StoredRow
+from evertide.catalog.faults import CatalogFault
+from evertide.catalog.objects import ManagedCluster
+from evertide.catalog.snapshot import Snapshot
+from evertide.cli.child import end_of, start_logging
+from evertide.cli.config import (
+    CATALOGS,
+    EXIT_CATALOG,
+    EXIT_OK,
+    Config,
+    UsageError,
+    is_s3,
+    store_path,
+)
+from evertide.cli.stores import (
+    Clients,
+    Stores,
+    check_catalog,
+    copy_store,
+    environment_id,
+    no_environment,
+    open_blob,
+    open_store,
+)
 from evertide.persist.faults import PersistFault
 from evertide.persist.push.notify import LocalNotifier
+from evertide.persist.store.overlay import OverlayBlob
+from evertide.persist.store.protocol import Blob, Store
 from evertide.vocab.clock import SystemClock
+from evertide.vocab.ids import Epoch
+
+Decide: TypeAlias = Callable[[Sequence[StoredRow]], Sequence[RowChange]]
 
 
-def run(action: str, arguments: Sequence[str], config: Config) -> int:
-    """dump, epoch and upgrade-check only read; they may run beside a server."""
-    if action in ("edit", "delete"):
-        raise UsageError(f"catalog-debug {action} does not exist yet, it comes with step 3")
-    check_exists(config)
-    if arguments:
-        raise UsageError(f"catalog-debug {action} takes no arguments")
+def run(arguments: argparse.Namespace, config: Config) -> int:
+    """Do one action; bad input ends with 2 and changes nothing."""
     start_logging("catalog-debug")
     try:
-        return asyncio.run(_run(action, config))
-    except PersistFault as fault:
-        print(f"evertide: {fault}", file=sys.stderr)
-        return code_of(fault)
-
-
-async def _run(action: str, config: Config) -> int:
-    with tempfile.TemporaryDirectory(prefix="evertide-") as cache:
-        return await _look(action, config, Path(cache))
-
-
-async def _look(action: str, config: Config, cache: Path) -> int:
-    stores, clock = await open_stores(config, cache), SystemClock()
-    clients = Clients(stores, clock, LocalNotifier())
-    environment = await environment_id(config, stores.consensus)
-    openable = PersistOpenableCatalog(stores.consensus, clients.client_for, environment, clock)
-    try:
-        match action:
-            case "dump":
-                print(await (await openable.open_read_only()).dump())
-            case "epoch":
-                print(await openable.current_epoch())
-            case "upgrade-check":
-                await openable.check_open()
-                print("the catalog can be opened by this version")
-            case _:
-                raise AssertionError(action)
-    except CatalogFault as fault:
+        return asyncio.run(_run(arguments, config))
+    except (BadEdit, IncompatibleVersion, Uninitialized) as fault:
         raise UsageError(str(fault)) from fault
+    except (PersistFault, CatalogFault) as fault:
+        return end_of(fault)
+
+
+async def _run(arguments: argparse.Namespace, config: Config) -> int:
+    now_ms = SystemClock().now_ms()
+    match arguments.action:
+        case "dump":
+            return await _dump(config, arguments.target)
+        case "epoch":
+            return await _epoch(config)
+        case "upgrade-check":
+            return await _upgrade_check(config, arguments.cluster_replica_sizes)
+        case "edit":
+            kind, key, value = arguments.object_type, arguments.key, arguments.value
+            change = partial(edited, kind=kind, key=key, value=value, now_ms=now_ms)
+            return await _change(config, change, f"edited {kind} {key}")
+        case "delete":
+            kind, key = arguments.object_type, arguments.key
+            change = partial(deleted, kind=kind, key=key, now_ms=now_ms)
+            return await _change(config, change, f"deleted {kind} {key}")
+        case "move":
+            return await _move(config, arguments.to)
+        case _:
+            raise AssertionError(arguments.action)
+
+
+@asynccontextmanager
+async def _copy(config: Config) -> AsyncIterator[CatalogPlace]:
+    """The environment as it is at this moment; whatever is done here stays here."""
+    copied = await copy_store(config.consensus)
+    if copied is None:
+        raise no_environment(config)
+    async with _opened(config, copied, OverlayBlob) as place:
+        await check_catalog(config, place)
+        yield place
+
+
+@asynccontextmanager
+async def _original(config: Config) -> AsyncIterator[CatalogPlace]:
+    store = await open_store(config.consensus)
+    try:
+        async with _opened(config, store, lambda blob: blob) as place:
+            yield place
     finally:
-        await stores.close()
+        await store.close()
+
+
+@asynccontextmanager
+async def _opened(
+    config: Config, store: Store, blob_over: Callable[[Blob], Blob]
+) -> AsyncIterator[CatalogPlace]:
+    with tempfile.TemporaryDirectory(prefix="evertide-") as cache:
+        stores = Stores(store, None, blob_over(_blob(config, Path(cache))))
+        clients = Clients(stores, SystemClock(), LocalNotifier())
+        try:
+            yield CatalogPlace(store, clients.client_for, await environment_id(config, store))
+        finally:
+            await clients.keep_only(Epoch(-1))
+
+
+def _blob(config: Config, cache: Path) -> Blob:
+    if not is_s3(config.blob) and not store_path(config.blob, "file").is_dir():
+        raise UsageError(f"--blob {config.blob}: there is no such directory")
+    return open_blob(config, cache)
+
+
+async def _dump(config: Config, target: Path | None) -> int:
+    async with _copy(config) as place:
+        log = await place.log_for(await place.store.current_epoch())
+        text = dumped((await read_all(log)).rows)
+    _write(text, target)
+    return EXIT_OK
+
+
+def _write(text: str, target: Path | None) -> None:
+    if target is None:
+        print(text)
+        return
+    try:
+        target.write_text(f"{text}\n")
+    except OSError as error:
+        raise UsageError(f"--target {target} cannot be written: {error.strerror}") from error
+
+
+async def _epoch(config: Config) -> int:
+    async with _copy(config) as place:
+        print(await place.store.current_epoch())
+    return EXIT_OK
+
+
+async def _upgrade_check(config: Config, sizes: Path | None) -> int:
+    known = None if sizes is None else _size_names(sizes)
+    async with _copy(config) as place:
+        snapshot = await place.openable(SystemClock()).check_open()
+    faults = faults_of(snapshot)
+    if known is not None:
+        faults.extend(_unknown_sizes(snapshot, known))
+    if faults:
+        print(f"evertide: the catalog cannot be upgraded: {'; '.join(faults)}", file=sys.stderr)
+        return EXIT_CATALOG
+    print("the catalog can be opened by this version")
+    return EXIT_OK
+
+
+def _size_names(path: Path) -> set[str]:
+    """The names that a size table gives: the members of a JSON object, or a list of names."""
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise UsageError(f"--cluster-replica-sizes {path}: {error}") from error
+    if not isinstance(found, dict | list) or not all(isinstance(name, str) for name in found):
+        raise UsageError(f"--cluster-replica-sizes {path}: expected an object or a list of names")
+    return set(found)
+
+
+def _unknown_sizes(snapshot: Snapshot, known: set[str]) -> list[str]:
+    clusters = (
+        (f'cluster "{cluster.name}"', cluster.variant.size)
+        for cluster in snapshot.clusters.values()
+        if isinstance(cluster.variant, ManagedCluster)
+    )
+    replicas = (
+        (f'replica "{replica.name}" of cluster {replica.cluster_id}', replica.size)
+        for replica in snapshot.replicas.values()
+    )
+    return [
+        f'{who} has the unknown size "{size}"'
+        for who, size in (*clusters, *replicas)
+        if size is not None and size not in known
+    ]
+
+
+async def _change(config: Config, decide: Decide, done: str) -> int:
+    async with _copy(config) as place:
+        await change_by_hand(place, decide)
+    async with _original(config) as place:
+        epoch = await change_by_hand(place, decide)
+    print(f"{done}; the epoch is {epoch}")
+    return EXIT_OK
+
+
+async def _move(config: Config, to: str) -> int:
+    if to not in CATALOGS:
+        raise UsageError(f"--to must be one of {', '.join(CATALOGS)}, not {to}")
+    async with _copy(config) as place:
+        await move_catalog(place, CatalogKind(to))
+    async with _original(config) as place:
+        epoch = await move_catalog(place, CatalogKind(to))
+    print(f"the catalog is kept as {to} now; the epoch is {epoch}")
     return EXIT_OK

@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import msgspec
 import structlog
 
-from evertide.cli.config import EXIT_FENCED, EXIT_OK, EXIT_STORE, EXIT_USAGE, Boot
+from evertide.catalog.faults import CatalogFault
+from evertide.cli.config import EXIT_CATALOG, EXIT_FENCED, EXIT_OK, EXIT_STORE, EXIT_USAGE, Boot
 from evertide.persist.faults import (
     Fenced,
     PersistFault,
@@ -141,12 +142,16 @@ def code_of(error: BaseException) -> int:
         case AddressInUse():
             log.error("cannot listen", reason=str(error))
             return EXIT_USAGE
+        case CatalogFault():
+            # For good: whoever starts this process again finds the same.
+            log.error("the catalog cannot be used", reason=str(error))
+            return EXIT_CATALOG
         case _:
             log.error("process failed", exc_info=error)
             return 1
 
 
-def end_of(fault: PersistFault) -> int:
+def end_of(fault: PersistFault | CatalogFault) -> int:
     """The exit code of a program that nobody starts again; whoever started it is told why."""
     print(f"evertide: {fault}", file=sys.stderr)
     code = code_of(fault)
@@ -177,5 +182,5 @@ def run_child(
     start_logging(boot.process or f"{process}-{boot.index}")
     try:
         return asyncio.run(main(boot))
-    except (PersistFault, AddressInUse) as fault:
+    except (PersistFault, AddressInUse, CatalogFault) as fault:
         return code_of(fault)

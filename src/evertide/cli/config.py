@@ -10,6 +10,10 @@ EXIT_OK = 0
 EXIT_USAGE = 2
 EXIT_FENCED = 3
 EXIT_STORE = 4
+# What is stored as the catalog contradicts itself.
+EXIT_CATALOG = 5
+
+CATALOGS = ("persist", "stash", "shadow")
 
 # Adapter i listens on each base port plus this times i.
 PORT_STRIDE = 10
@@ -42,7 +46,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     consensus: str
     blob: str
     oracle: str
-    catalog: str = "persist"
+    # None: whichever the environment has.
+    catalog: str | None = None
     sizes: str | None = None
     experimental: bool = False
     tick_engine: str = "auto"
@@ -89,12 +94,9 @@ def check(config: Config) -> Config:
             _check_location(flag, url, "sqlite", "postgresql://…")
     if not is_s3(config.blob):
         _check_location("blob", config.blob, "file", "s3://BUCKET/PREFIX")
-    _check_choice("catalog", config.catalog, ("persist", "stash", "shadow"))
+    if config.catalog is not None:
+        _check_choice("catalog", config.catalog, CATALOGS)
     _check_choice("tick-engine", config.tick_engine, ("auto", "spark"))
-    if config.catalog != "persist":
-        raise UsageError(
-            f"--catalog {config.catalog}: this catalog does not exist yet, it comes with step 3"
-        )
     if config.sizes is not None:
         raise UsageError("--sizes: a size table of one's own comes with step 5")
     if not 1 <= config.adapters <= 64:
@@ -125,14 +127,6 @@ def store_path(url: str, scheme: str) -> Path:
     if not url.startswith(prefix) or len(url) == len(prefix):
         raise UsageError(f"not a {scheme} location: {url} (expected {prefix}PATH)")
     return Path(url[len(prefix) :]).absolute()
-
-
-def check_exists(config: Config) -> None:
-    """Refuse to make an environment's files where only a look at them was asked for."""
-    if not is_postgres(config.consensus) and not store_path(config.consensus, "sqlite").exists():
-        raise UsageError(
-            f"no environment at {config.data or config.consensus}: start one with evertide serve"
-        )
 
 
 class ReadyLine(msgspec.Struct, frozen=True):

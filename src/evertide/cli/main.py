@@ -6,7 +6,29 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
-from evertide.cli.config import EXIT_USAGE, Config, UsageError, check
+from evertide.cli.config import CATALOGS, EXIT_USAGE, Config, UsageError, check, is_postgres
+
+# What catalog-debug does: the word, its arguments, and the help that it is shown with.
+_DEBUG_ACTIONS = (
+    ("dump", (), "print every object as one line of JSON, or write that to a file"),
+    (
+        "edit",
+        ("OBJECT-TYPE", "KEY", "VALUE"),
+        "give one object a value, both as a dump shows them; a running server is fenced",
+    ),
+    (
+        "delete",
+        ("OBJECT-TYPE", "KEY"),
+        "remove one object that nothing refers to; a running server is fenced",
+    ),
+    ("epoch", (), "print the epoch: how often the environment was opened"),
+    (
+        "upgrade-check",
+        (),
+        "tell whether this program could open the catalog; may run beside a server",
+    ),
+    ("move", (), "keep the catalog elsewhere from now on; a running server is fenced"),
+)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -25,12 +47,16 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_stores(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--data", type=Path, default=None, metavar="DIR")
-    parser.add_argument("--consensus", default=None, metavar="URL")
-    parser.add_argument("--blob", default=None, metavar="URL")
-    parser.add_argument("--oracle", default=None, metavar="URL")
-    parser.add_argument("--catalog", default="persist")
+def _add_stores(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    parser.add_argument("--data", type=Path, default=default, metavar="DIR")
+    for flag in ("--consensus", "--blob", "--oracle"):
+        parser.add_argument(flag, default=default, metavar="URL")
+    parser.add_argument(
+        "--catalog",
+        default=default,
+        metavar="|".join(CATALOGS),
+        help="how the catalog is kept; left out: as the environment has it, persist if it is new",
+    )
 
 
 def _add_addresses(parser: argparse.ArgumentParser) -> None:
@@ -55,9 +81,21 @@ def _add_adapter(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_debug(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=("dump", "edit", "delete", "epoch", "upgrade-check"))
-    parser.add_argument("arguments", nargs="*")
+    parser.description = "Look into the durable catalog of an environment, or change it by hand."
     _add_stores(parser)
+    actions = parser.add_subparsers(dest="action", required=True)
+    for name, arguments, text in _DEBUG_ACTIONS:
+        action = actions.add_parser(name, help=text, description=text)
+        for argument in arguments:
+            action.add_argument(argument.lower().replace("-", "_"), metavar=argument)
+        # The same flags may come before the action: then these must not undo them.
+        _add_stores(action, default=argparse.SUPPRESS)
+        if name == "dump":
+            action.add_argument("--target", type=Path, default=None, metavar="FILE")
+        if name == "upgrade-check":
+            action.add_argument("--cluster-replica-sizes", type=Path, default=None, metavar="FILE")
+        if name == "move":
+            action.add_argument("--to", required=True, metavar="|".join(CATALOGS))
 
 
 def config_of(arguments: argparse.Namespace) -> Config:
@@ -67,7 +105,7 @@ def config_of(arguments: argparse.Namespace) -> Config:
         raise UsageError("--data DIR is required (or both --consensus and --blob)")
     root = None if data is None else data.absolute()
     consensus = arguments.consensus or f"sqlite:{root}/consensus.db"
-    return check(
+    return _checked(
         Config(
             data=None if root is None else str(root),
             consensus=consensus,
@@ -85,6 +123,14 @@ def config_of(arguments: argparse.Namespace) -> Config:
             http_addr=getattr(arguments, "http_addr", Config.__struct_defaults__[-1]),
         )
     )
+
+
+def _checked(config: Config) -> Config:
+    """Locations of PostgreSQL are checked by its own client, which is loaded only then."""
+    for flag, url in (("consensus", config.consensus), ("oracle", config.oracle)):
+        if is_postgres(url):
+            import_module("evertide.cli.remote").check_url(flag, url)
+    return check(config)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -106,13 +152,13 @@ def run(arguments: argparse.Namespace) -> int:
             return int(program.run(arguments.seconds, arguments.data, plain=arguments.plain))
         case "catalog-debug":
             program = import_module("evertide.cli.catalog_debug")
-            return int(program.run(arguments.action, arguments.arguments, config_of(arguments)))
+            return int(program.run(arguments, config_of(arguments)))
         case _:
             raise AssertionError(f"unknown command {arguments.command}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The entry point. Exit codes: 0 clean, 2 usage, 3 fenced, 4 store unreachable."""
+    """The entry point. Returns the exit code, as config.py lists them."""
     arguments = build_parser().parse_args(argv)
     try:
         return run(arguments)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 import structlog
 
-from evertide.cli.config import EXIT_FENCED, EXIT_STORE, EXIT_USAGE, Boot
+from evertide.cli.config import EXIT_CATALOG, EXIT_FENCED, EXIT_STORE, EXIT_USAGE, Boot
 from evertide.controller.orchestrator import ProcessSpec
 
 # How long a child may take to end by itself before it is killed.
@@ -24,8 +24,8 @@ log = structlog.get_logger()
 class Child:
     """One child process, started again whenever it ends by itself.
 
-    Codes that concern the whole generation (fenced, no store, bad usage) are handed to `on_fatal`
-    instead: starting again would not help.
+    Codes that concern the whole generation (fenced, no store, bad usage, broken catalog) are handed
+    to `on_fatal` instead: starting again would not help.
     """
 
     def __init__(self, program: str, name: str, on_fatal: Callable[[int], None]) -> None:
@@ -61,7 +61,7 @@ class Child:
                 wait = RESTART_SECONDS  # it had been well
             if self._stopping:
                 return
-            if code in (EXIT_FENCED, EXIT_STORE, EXIT_USAGE):
+            if code in (EXIT_FENCED, EXIT_STORE, EXIT_USAGE, EXIT_CATALOG):
                 self._fail(code)
                 return
             log.warning("child ended, starting it again", child=self._name, code=code)

@@ -2,14 +2,28 @@
 
 from pathlib import Path
 
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
 from evertide.cli.config import UsageError, without_password
 from evertide.persist.push.listen import PostgresNotifier
 from evertide.persist.store.local_cache import CachedBlob
+from evertide.persist.store.memory import MemoryStore
 from evertide.persist.store.postgres import PostgresStore
+from evertide.persist.store.postgres_copy import copy_postgres, is_there
 from evertide.persist.store.s3 import S3Blob
 
 # Disk for copies of an object store's parts, per process.
 CACHE_BYTES = 4 * 1024**3
+
+
+def check_url(flag: str, url: str) -> None:
+    """Raises UsageError for what PostgreSQL would not understand; asks nobody."""
+    try:
+        conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        # What libpq says of it may quote the password.
+        raise UsageError(f"--{flag} is not a URL that PostgreSQL understands") from None
 
 
 async def open_postgres(url: str) -> PostgresStore:
@@ -17,6 +31,16 @@ async def open_postgres(url: str) -> PostgresStore:
     store = PostgresStore(url)
     await store.prepare()
     return store
+
+
+async def copy_of_postgres(url: str) -> MemoryStore | None:
+    """What the store holds now; None if nobody opened an environment there."""
+    return await copy_postgres(url)
+
+
+async def is_postgres_there(url: str) -> bool:
+    """Whether there is a store; unlike opening it, asking does not make one."""
+    return await is_there(url)
 
 
 def postgres_notifier(url: str) -> PostgresNotifier:

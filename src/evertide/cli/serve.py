@@ -14,6 +14,7 @@ import msgspec
 import structlog
 import uvloop
 
+from evertide.catalog.faults import CatalogFault
 from evertide.cli.child import (
     end_of,
     start_logging,
@@ -31,6 +32,7 @@ from evertide.cli.runtime import (
 )
 from evertide.cli.stores import HUB_SOCKET, Opened, notifying, open_generation
 from evertide.controller.orchestrator import wanted_processes
+from evertide.controller.storage_usage import StorageUsageKeeper
 from evertide.persist.faults import PersistFault
 from evertide.persist.push.hub import HubServer
 from evertide.persist.push.notify import Notifier
@@ -84,6 +86,7 @@ class Supervisor:
             self._follow_catalog(opened),
             self._wait_fatal(),
             opened.sweeper().run(),
+            StorageUsageKeeper(opened.catalog, opened.persist, opened.clock).run(),
             opened.catalog.wait_failed(),
             stopped=stopped,
         )
@@ -172,5 +175,5 @@ def run(config: Config) -> int:
             raise UsageError(f"--data {config.data} cannot be used: {error.strerror}") from error
     try:
         return uvloop.run(_serve(config))
-    except PersistFault as fault:
+    except (PersistFault, CatalogFault) as fault:
         return end_of(fault)

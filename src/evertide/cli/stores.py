@@ -12,11 +12,19 @@ from types import ModuleType
 from typing import Protocol
 
 from evertide.adapter.committer import AskingCommitter, ClaimingCommitter, Committer
-from evertide.catalog.durable.persist import PersistOpenableCatalog
-from evertide.catalog.durable.protocol import WritableCatalog
+from evertide.catalog.durable.place import CatalogKind, CatalogPlace, WrongCatalog, check_kind
+from evertide.catalog.durable.protocol import IncompatibleVersion, WritableCatalog
 from evertide.catalog.service import CatalogService
 from evertide.cli.blob_owner import check_blob_owner, is_unmarked, mark_blob
-from evertide.cli.config import Boot, Config, UsageError, is_postgres, is_s3, store_path
+from evertide.cli.config import (
+    Boot,
+    Config,
+    UsageError,
+    is_postgres,
+    is_s3,
+    store_path,
+    without_password,
+)
 from evertide.controller.storage import Storage
 from evertide.oracle.batching import BatchingOracle
 from evertide.oracle.durable import DurableOracle
@@ -28,8 +36,10 @@ from evertide.persist.push.hub import HubClient
 from evertide.persist.push.notify import Notifier
 from evertide.persist.store.attempts import PATIENCE_S
 from evertide.persist.store.file import FileBlob
+from evertide.persist.store.memory import MemoryStore
 from evertide.persist.store.protocol import Blob, Store
 from evertide.persist.store.sqlite import SqliteStore
+from evertide.persist.store.sqlite_copy import copy_sqlite
 from evertide.persist.txn import Txns
 from evertide.persist.upkeep.sweep import Sweeper
 from evertide.vocab.clock import Clock, SystemClock
@@ -57,6 +67,32 @@ async def open_store(url: str) -> Store:
         store: Store = await _remote().open_postgres(url)
         return store
     return SqliteStore(store_path(url, "sqlite"))
+
+
+async def copy_store(url: str) -> MemoryStore | None:
+    """What the store holds now, to be looked at without touching it; None: no environment."""
+    if is_postgres(url):
+        copied: MemoryStore | None = await _remote().copy_of_postgres(url)
+        return copied
+    return await asyncio.to_thread(copy_sqlite, store_path(url, "sqlite"))
+
+
+async def check_exists(config: Config) -> None:
+    """Refuse to make an environment where only one that is there was asked for."""
+    if is_postgres(config.consensus):
+        there = await _remote().is_postgres_there(config.consensus)
+    else:
+        there = store_path(config.consensus, "sqlite").exists()
+    if not there:
+        raise no_environment(config)
+
+
+def no_environment(config: Config) -> UsageError:
+    """What whoever only looks at an environment is told where there is none."""
+    return UsageError(
+        f"no environment at {config.data or without_password(config.consensus)}:"
+        " start one with evertide serve"
+    )
 
 
 def _remote() -> ModuleType:
@@ -198,6 +234,31 @@ class Clients:
             )
         return self._made[epoch]
 
+    async def keep_only(self, epoch: Epoch) -> None:
+        """End the clients of other epochs, which opening left behind."""
+        for other in [made for made in self._made if made != epoch]:
+            await self._made.pop(other).__aexit__()
+
+
+def wanted_catalog(config: Config) -> CatalogKind | None:
+    """The catalog that the flags ask for; None: whichever there is."""
+    return None if config.catalog is None else CatalogKind(config.catalog)
+
+
+async def check_catalog(config: Config, place: CatalogPlace) -> None:
+    """Raises UsageError if the flags ask for another catalog than the environment has."""
+    try:
+        check_kind(wanted_catalog(config), await place.kind() or CatalogKind.PERSIST)
+    except WrongCatalog as fault:
+        raise _wrong_catalog(fault) from fault
+
+
+def _wrong_catalog(fault: WrongCatalog) -> UsageError:
+    return UsageError(
+        f"--catalog {fault.wanted}: {fault}; leave the flag out, or move the catalog with"
+        f" evertide catalog-debug move --to {fault.wanted}"
+    )
+
 
 async def open_generation(config: Config, cache: Path, notifier: Notifier) -> Opened:
     """Open the environment for writing: raises the epoch, which fences older generations.
@@ -210,11 +271,10 @@ async def open_generation(config: Config, cache: Path, notifier: Notifier) -> Op
     environment = await environment_id(config, stores.consensus)
     unmarked = await is_unmarked(config, stores.consensus, stores.blob, environment)
     oracle_name = await _oracle_name(stores)
-    # From here on an older generation is fenced: what is wrong with the flags was told before.
-    oracle_epoch = None if stores.oracle is None else await stores.oracle.raise_epoch()
     clients = Clients(stores, clock, notifier)
-    openable = PersistOpenableCatalog(stores.consensus, clients.client_for, environment, clock)
-    durable = await openable.open()
+    place = CatalogPlace(stores.consensus, clients.client_for, environment)
+    durable, oracle_epoch = await _open_catalog(config, stores, place, clock)
+    await clients.keep_only(durable.epoch)
     if unmarked:
         await mark_blob(stores.consensus, stores.blob, environment, durable.epoch)
     await stores.consensus.set_note(durable.epoch, _ORACLE_NOTE, oracle_name)
@@ -223,14 +283,41 @@ async def open_generation(config: Config, cache: Path, notifier: Notifier) -> Op
     return opened
 
 
+async def _open_catalog(
+    config: Config, stores: Stores, place: CatalogPlace, clock: Clock
+) -> tuple[WritableCatalog, Epoch | None]:
+    """The open catalog, and the epoch of a separate oracle store.
+
+    Raises UsageError for a catalog that these flags and this program cannot open; then nobody is
+    fenced.
+    """
+    openable = place.openable(clock)
+    try:
+        await place.choose(wanted_catalog(config))
+        oracle_epoch = None
+        if stores.oracle is not None:
+            if await openable.is_initialized():
+                await openable.check_open()
+            oracle_epoch = await stores.oracle.raise_epoch()
+        durable = await openable.open()
+    except WrongCatalog as fault:
+        raise _wrong_catalog(fault) from fault
+    except IncompatibleVersion as fault:
+        raise UsageError(f"{fault}: start the program that wrote it, or a later one") from fault
+    await place.settle(durable.epoch)
+    return durable, oracle_epoch
+
+
 async def join_generation(boot: Boot, cache: Path, notifier: Notifier) -> Opened:
     """Work in a generation that is open already; fails if it has been fenced meanwhile."""
     clock, stores = SystemClock(), await _open_patiently(boot.config, cache)
     clients = Clients(stores, clock, notifier)
     environment = EnvironmentId(boot.environment_id)
     await check_blob_owner(boot.config, stores.blob, environment)
-    openable = PersistOpenableCatalog(stores.consensus, clients.client_for, environment, clock)
-    durable = await openable.join(Epoch(boot.epoch))
+    place = CatalogPlace(stores.consensus, clients.client_for, environment)
+    await check_catalog(boot.config, place)
+    durable = await place.openable(clock).join(Epoch(boot.epoch))
+    await place.check_joined()
     own = await _oracle_name(stores)
     if await stores.consensus.note(_ORACLE_NOTE, own) != own:
         # Its reads would miss others' writes, and theirs its own.
