@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from bench import (
+    catalog,
     idle_views,
     joined,
     memory,
@@ -32,6 +33,7 @@ MEASURES: Mapping[str, Callable[[Place], Sequence[Figure]]] = {
     "lookup": statements.measure_lookup,
     "join": joined.measure,
     "idle": idle_views.measure,
+    "catalog": catalog.measure,
     "storage": storage.measure,
     "listen": storage_listen.measure,
     "snapshot": storage_snapshot.measure,

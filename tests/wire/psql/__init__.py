@@ -1,0 +1,1 @@
+"""What psql's backslash commands are run against: commands, objects, golden files."""
