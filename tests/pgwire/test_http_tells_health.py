@@ -28,14 +28,22 @@ async def get(address: tuple[str, int], path: str) -> tuple[int, str]:
     return await asyncio.to_thread(fetch)
 
 
+async def always_ready() -> str | None:
+    return None
+
+
 async def test_ready_and_alive_are_two_questions() -> None:
-    state = {"ready": False}
+    state: dict[str, str | None] = {"why not": "starting"}
+
+    async def readiness() -> str | None:
+        return state["why not"]
+
     handler = signal.getsignal(signal.SIGINT)
-    http = HttpServer(lambda: state["ready"])
+    http = HttpServer(readiness)
     address = await http.start("127.0.0.1", 0)
     assert (await get(address, "/api/livez"))[0] == 200
-    assert (await get(address, "/api/readyz"))[0] == 503
-    state["ready"] = True
+    assert await get(address, "/api/readyz") == (503, "not ready: starting\n")
+    state["why not"] = None
     assert (await get(address, "/api/readyz"))[0] == 200
     assert (await get(address, "/nothing"))[0] == 404
     assert signal.getsignal(signal.SIGINT) is handler, "signals belong to the program"
@@ -51,7 +59,7 @@ def value_of(metrics: str, name: str) -> float:
 
 async def test_metrics_count_what_clients_do(server: RunningServer) -> None:
     server.say("SELECT 1", RowsResponse(relation_desc(("one", INT4)), [(1,)]))
-    http = HttpServer(lambda: True)
+    http = HttpServer(always_ready)
     address = await http.start("127.0.0.1", 0)
     _, before = await get(address, "/metrics")
     with psycopg.connect(server.dsn, autocommit=True) as connection:
@@ -76,4 +84,4 @@ async def test_nobody_from_outside_is_let_in(host: str) -> None:
     with pytest.raises(ValueError, match="refusing to listen"):
         await PgServer().start(host, 0, ScriptedFactory({}), internal=False)
     with pytest.raises(ValueError, match="refusing to listen"):
-        await HttpServer(lambda: True).start(host, 0)
+        await HttpServer(always_ready).start(host, 0)

@@ -6,6 +6,8 @@ Method: real servers, a real PostgreSQL, a real S3 endpoint; processes are kille
 import os
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -157,10 +159,22 @@ def test_stores_that_cannot_be_reached_are_told(remote: Remote, tmp_path: Path) 
     assert "Traceback" not in bucket.stderr
 
 
+def status(server: Server, path: str) -> int:
+    try:
+        with urllib.request.urlopen(f"http://{server.http[0]}/api/{path}") as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as answer:
+        with answer:
+            return answer.code
+
+
 def test_a_store_that_stays_away_ends_the_server(remote: Remote, tmp_path: Path) -> None:
     server = start_server(tmp_path / "one", remote.flags)
     try:
+        assert [status(server, path) for path in ("livez", "readyz")] == [200, 200]
         remote.postgres.stop("fast")
+        # Alive, and of no use meanwhile: whoever balances load looks elsewhere.
+        assert [status(server, path) for path in ("livez", "readyz")] == [200, 503]
         assert server.process.wait(120) == UNREACHABLE
         eventually(lambda: len(server.descendants()) == 1)
     finally:

@@ -45,8 +45,10 @@ from evertide.persist.faults import PersistFault
 from evertide.pgwire.http import HttpServer
 from evertide.pgwire.server import PgServer
 from evertide.vocab.ids import EnvironmentId, Epoch
+from evertide.vocab.timestamp import Timeline
 
 _BIND_ATTEMPTS = 100
+_READY_TIMEOUT_S = 2
 
 
 class AdapterProcess:
@@ -60,12 +62,25 @@ class AdapterProcess:
         self._ready = False
         self._sessions = Connections(self._env, self._on_fault)
         self._server = PgServer()
-        self._http = HttpServer(lambda: self._ready)
+        self._http = HttpServer(self._why_not_ready)
 
     def _on_fault(self, fault: PersistFault) -> None:
         """A fault seen by any session ends the process: its exit code says which."""
         if not self._fault.done():
             self._fault.set_result(fault)
+
+    async def _why_not_ready(self) -> str | None:
+        """Ready is who can answer a query: that takes the oracle, and with it the store."""
+        if not self._ready:
+            return "starting"
+        try:
+            async with asyncio.timeout(_READY_TIMEOUT_S):
+                await self._env.oracle.read_ts(Timeline.EPOCH_MS)
+        except PersistFault as fault:
+            return str(fault)
+        except TimeoutError:
+            return f"the store has not answered for {_READY_TIMEOUT_S} s"
+        return None
 
     async def start(self) -> ReadyLine:
         """Listen on this adapter's addresses."""

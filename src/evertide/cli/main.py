@@ -5,9 +5,21 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import Final
 
 from evertide.cli.config import CATALOGS, EXIT_USAGE, Config, UsageError, check, is_postgres
 
+# Flags and their help; in brackets what holds without them.
+_STORES: Final = (
+    ("--consensus", "states and timelines: sqlite:PATH or postgresql://… (under --data)"),
+    ("--blob", "contents: file:PATH or s3://bucket/prefix (under --data)"),
+    ("--oracle", "a store of its own for the clock (the consensus store)"),
+)
+_ADDRESSES: Final = (
+    ("--sql-addr", 6875, "where PostgreSQL clients connect"),
+    ("--internal-sql-addr", 6877, "where system users connect"),
+    ("--http-addr", 6876, "health and metrics"),
+)
 # What catalog-debug does: the word, its arguments, and the help that it is shown with.
 _DEBUG_ACTIONS = (
     ("dump", (), "print every object as one line of JSON, or write that to a file"),
@@ -48,9 +60,11 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _add_stores(parser: argparse.ArgumentParser, default: str | None = None) -> None:
-    parser.add_argument("--data", type=Path, default=default, metavar="DIR")
-    for flag in ("--consensus", "--blob", "--oracle"):
-        parser.add_argument(flag, default=default, metavar="URL")
+    parser.add_argument(
+        "--data", type=Path, default=default, metavar="DIR", help="everything durable lives here"
+    )
+    for flag, text in _STORES:
+        parser.add_argument(flag, default=default, metavar="URL", help=text)
     parser.add_argument(
         "--catalog",
         default=default,
@@ -60,22 +74,41 @@ def _add_stores(parser: argparse.ArgumentParser, default: str | None = None) -> 
 
 
 def _add_addresses(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--sql-addr", default="127.0.0.1:6875", metavar="HOST:PORT")
-    parser.add_argument("--internal-sql-addr", default="127.0.0.1:6877", metavar="HOST:PORT")
-    parser.add_argument("--http-addr", default="127.0.0.1:6876", metavar="HOST:PORT")
+    for flag, port, text in _ADDRESSES:
+        parser.add_argument(
+            flag,
+            default=f"127.0.0.1:{port}",
+            metavar="HOST:PORT",
+            help=f"{text} (%(default)s); port 0 picks a free one",
+        )
 
 
 def _add_serve(parser: argparse.ArgumentParser) -> None:
     _add_stores(parser)
     _add_addresses(parser)
-    parser.add_argument("--adapters", type=int, default=1, metavar="N")
-    parser.add_argument("--sizes", default=None, metavar="FILE")
-    parser.add_argument("--experimental", action="store_true")
-    parser.add_argument("--tick-engine", default="auto", metavar="auto|spark")
+    parser.add_argument(
+        "--adapters",
+        type=int,
+        default=1,
+        metavar="N",
+        help="how many processes answer clients; each listens 10 ports further on",
+    )
+    parser.add_argument("--sizes", default=None, metavar="FILE", help="the size table of replicas")
+    parser.add_argument(
+        "--experimental", action="store_true", help="allow virtual clusters to be created"
+    )
+    parser.add_argument(
+        "--tick-engine",
+        default="auto",
+        metavar="auto|spark",
+        help="spark: every tick of every view is a Spark SQL job (slow, for comparison)",
+    )
 
 
 def _add_adapter(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--join", action="store_true", required=True)
+    parser.add_argument(
+        "--join", action="store_true", required=True, help="belong to the server that runs"
+    )
     _add_stores(parser)
     _add_addresses(parser)
 

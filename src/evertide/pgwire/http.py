@@ -2,8 +2,9 @@
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeAlias
 
 import uvicorn
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -17,16 +18,21 @@ from evertide.pgwire.server import check_host
 _BACKLOG = 128
 
 
-def http_app(ready: Callable[[], bool]) -> Starlette:
-    """The routes; `ready` is asked at each request."""
+# Asked at each request; None: ready, else why not.
+Readiness: TypeAlias = Callable[[], Awaitable[str | None]]
+
+
+def http_app(readiness: Readiness) -> Starlette:
+    """The routes."""
 
     async def live(_request: Request) -> Response:
         return PlainTextResponse("ok\n")
 
-    async def readiness(_request: Request) -> Response:
-        if ready():
+    async def ready(_request: Request) -> Response:
+        why_not = await readiness()
+        if why_not is None:
             return PlainTextResponse("ready\n")
-        return PlainTextResponse("not ready\n", status_code=503)
+        return PlainTextResponse(f"not ready: {why_not}\n", status_code=503)
 
     async def metrics(_request: Request) -> Response:
         return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
@@ -34,7 +40,7 @@ def http_app(ready: Callable[[], bool]) -> Starlette:
     return Starlette(
         routes=[
             Route("/api/livez", live),
-            Route("/api/readyz", readiness),
+            Route("/api/readyz", ready),
             Route("/metrics", metrics),
         ]
     )
@@ -51,8 +57,8 @@ class _SignalFreeServer(uvicorn.Server):
 class HttpServer:
     """One listener, served by the event loop that started it."""
 
-    def __init__(self, ready: Callable[[], bool], *, allow_remote: bool = False) -> None:
-        self._app = http_app(ready)
+    def __init__(self, readiness: Readiness, *, allow_remote: bool = False) -> None:
+        self._app = http_app(readiness)
         self._allow_remote = allow_remote
         self._server: uvicorn.Server | None = None
         self._task: asyncio.Task[None] | None = None
