@@ -2,7 +2,8 @@
 
 A figure is the best of three runs' medians, because machines are noisy; a baseline is something
 well known, measured the same way between the same runs. `figure.py` holds that rule, `place.py`
-what is started, `ready.py`, `memory.py`, `statements.py` and `joined.py` the figures, and
-`bare_spark.py` and `recompute.py` are programs that baselines run in processes of their own.
+what is started, `ready.py`, `memory.py`, `statements.py`, `joined.py` and `objects.py` are some of
+the figures, and `bare_spark.py`, `recompute.py` and `opening.py` are programs that figures run in
+processes of their own. `filled.py` makes an environment with many objects.
 `storage_appends.py` is run by itself: what many small appends leave behind.
 """

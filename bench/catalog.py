@@ -35,7 +35,7 @@ def _statement(place: Place, few: Snapshot, many: Snapshot) -> Figure:
         place.scaled(REPETITIONS), lambda: _created(many, "new"), lambda: _created(few, "new")
     )
     return Figure(
-        name=f"CREATE TABLE, {place.scaled(MANY)} objects",
+        name=f"decide CREATE TABLE, {place.scaled(MANY):,} objects",
         unit="ms",
         runs=among_many,
         target=STATEMENT_RATIO * among_few.median,
@@ -48,7 +48,7 @@ def _load(place: Place, many: Snapshot) -> Figure:
     rows: list[Row] = [encode_object(found) for found in all_objects(many)]
     (loaded,) = alternating(LOADS, lambda: _loaded(rows))
     return Figure(
-        name=f"decode and load {place.scaled(MANY)} objects",
+        name=f"decode and load {place.scaled(MANY):,} objects",
         unit="ms",
         runs=loaded,
         target=LOAD_MS,

@@ -16,6 +16,7 @@ from evertide.catalog.durable.openable import LogOpenableCatalog
 from evertide.catalog.durable.protocol import IncompatibleVersion, Uninitialized
 from evertide.catalog.durable.rows import StoredRow
 from evertide.catalog.durable.targeted import set_config
+from evertide.catalog.durable.today import Opening
 from evertide.catalog.durable.upgrade.steps import stored_version
 from evertide.catalog.ops import SetSystemConfigurationOp
 from evertide.persist.append import Appended, Appender
@@ -183,9 +184,9 @@ async def test_an_opener_is_not_kept_out_by_a_busy_generation(
 ) -> None:
     """Method: the older generation changes the catalog whenever the opener has looked at it."""
     busy = await environment.openable().open()
-    look, lost = LogOpenableCatalog._opened_rows, 0
+    look, lost = LogOpenableCatalog._opening, 0
 
-    async def look_and_lose(*arguments: Any) -> list[StoredRow]:
+    async def look_and_lose(*arguments: Any) -> Opening:
         nonlocal lost
         found = await look(*arguments)
         try:
@@ -195,7 +196,7 @@ async def test_an_opener_is_not_kept_out_by_a_busy_generation(
             pass
         return found
 
-    monkeypatch.setattr(LogOpenableCatalog, "_opened_rows", look_and_lose)
+    monkeypatch.setattr(LogOpenableCatalog, "_opening", look_and_lose)
     opened = await environment.openable().open()
     assert lost > 1
     assert (await opened.load()).configs["changes"] == lost - 1

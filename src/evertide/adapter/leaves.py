@@ -51,14 +51,24 @@ class IndexLeaf:
 Leaf: TypeAlias = BuiltinLeaf | ShardLeaf | IndexLeaf
 
 
-def indexed_views(snapshot: Snapshot, cluster_id: ClusterId | None) -> set[GlobalId]:
-    """Views that an index of this cluster holds, so that a query need not compute them."""
-    if cluster_id is None:
-        return set()
-    indexes = [i.definition for i in snapshot.items_in_cluster(cluster_id)]
-    on = [snapshot.items[d.on_id] for d in indexes if isinstance(d, Index) and d.on_id in
-          snapshot.items]  # fmt: skip
-    return {item.global_id for item in on if isinstance(item.definition, View)}
+@dataclass(frozen=True, slots=True)
+class IndexedViews:
+    """Views that an index of this cluster holds, so that a query need not compute them.
+
+    Asked about the few views that a query names, because every read comes by here and a cluster may
+    have thousands of indexes. Without a cluster there are none.
+    """
+
+    snapshot: Snapshot
+    cluster_id: ClusterId | None
+
+    def __contains__(self, global_id: object) -> bool:
+        if self.cluster_id is None or not isinstance(global_id, str):
+            return False
+        item = self.snapshot.item_of(GlobalId(global_id))
+        if item is None or item.global_id != global_id or not isinstance(item.definition, View):
+            return False
+        return bool(self.snapshot.indexes_on(item.item_id, self.cluster_id))
 
 
 def choose_leaves(

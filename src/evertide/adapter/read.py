@@ -9,11 +9,11 @@ from evertide.adapter.dynamic import dynamic_rows
 from evertide.adapter.environment import Environment
 from evertide.adapter.leaves import (
     BuiltinLeaf,
+    IndexedViews,
     IndexLeaf,
     Leaf,
     ShardLeaf,
     choose_leaves,
-    indexed_views,
 )
 from evertide.adapter.session import Session
 from evertide.adapter.session_values import session_bindings
@@ -96,7 +96,7 @@ def plan_read(
     cluster = snapshot.cluster_named(session.cluster)
     cluster_id = None if cluster is None or not use_indexes else cluster.cluster_id
     bindings = question.bindings | session_bindings(session, env, as_of)
-    relation = inline_views(question.relation, snapshot, indexed_views(snapshot, cluster_id))
+    relation = inline_views(question.relation, snapshot, IndexedViews(snapshot, cluster_id))
     relation = bind_catalog_functions(substitute(relation, bindings), snapshot, session)
     relation = optimize(relation)
     leaves = choose_leaves(relation, snapshot, cluster_id)

@@ -10,7 +10,7 @@ from evertide.catalog.durable.log import CatalogLog, Stored, difference, read_al
 from evertide.catalog.durable.memory import MemoryLog
 from evertide.catalog.durable.protocol import ReadableCatalog, Uninitialized, WritableCatalog
 from evertide.catalog.durable.rows import StoredRow
-from evertide.catalog.durable.today import check_version, opened_rows, snapshot_of
+from evertide.catalog.durable.today import Opening, check_version, opened
 from evertide.catalog.objects import ObjectKind
 from evertide.catalog.snapshot import Snapshot
 from evertide.persist.append import Appended
@@ -92,10 +92,12 @@ class LogOpenableCatalog:
         try:
             log = await self._log_for(epoch)
             stored = await _stored(log)
-            wanted = await self._opened_rows(epoch, stored.rows, deployment_generation)
+            opening = await self._opening(epoch, stored.rows, deployment_generation)
             await log.prepare()
             outcome = await log.append(
-                difference(stored.rows, wanted), expected_upper=stored.upper, raises_epoch=True
+                difference(stored.rows, opening.rows),
+                expected_upper=stored.upper,
+                raises_epoch=True,
             )
         except Fenced:
             return None
@@ -105,7 +107,7 @@ class LogOpenableCatalog:
         raised = Epoch(epoch + 1)
         log = await self._log_for(raised)
         await log.prepare()
-        return self._writable(log, raised, snapshot_of(wanted, outcome.upper))
+        return self._writable(log, raised, opening.at(outcome.upper))
 
     async def join(self, epoch: Epoch) -> WritableCatalog:
         catalog = self._writable(await self._log_for(epoch), epoch)
@@ -119,9 +121,9 @@ class LogOpenableCatalog:
         return LogCatalog(log)
 
     async def open_savepoint(self) -> WritableCatalog:
-        epoch, stored, rows = await self._look()
+        epoch, stored, opening = await self._look()
         upper = step_forward(max(stored.upper, Timestamp(1)))
-        log, own_epoch = MemoryLog(rows, upper, self._shard_state), Epoch(epoch + 1)
+        log, own_epoch = MemoryLog(opening.rows, upper, self._shard_state), Epoch(epoch + 1)
 
         async def unfenced() -> Epoch:
             return own_epoch
@@ -130,28 +132,28 @@ class LogOpenableCatalog:
 
     async def check_open(self) -> Snapshot:
         await read_all(await self._log())
-        _, stored, rows = await self._look()
-        return snapshot_of(rows, stored.upper)
+        _, stored, opening = await self._look()
+        return opening.at(stored.upper)
 
-    async def _look(self) -> tuple[Epoch, Stored, list[StoredRow]]:
+    async def _look(self) -> tuple[Epoch, Stored, Opening]:
         """What is stored, under which epoch, and what opening would make of it."""
         while True:
             epoch = await self.current_epoch()
             try:
                 stored = await _stored(await self._log_for(epoch))
-                return epoch, stored, await self._opened_rows(epoch, stored.rows, None)
+                return epoch, stored, await self._opening(epoch, stored.rows, None)
             except Fenced:
                 continue  # somebody opened the environment meanwhile
 
     async def _log(self) -> CatalogLog:
         return await self._log_for(await self.current_epoch())
 
-    async def _opened_rows(
+    async def _opening(
         self, epoch: Epoch, rows: Sequence[StoredRow], deployment_generation: int | None
-    ) -> list[StoredRow]:
+    ) -> Opening:
         oracle_rows = self._store.oracle_rows(epoch)
         timestamps = {timeline: (await oracle_rows.read(timeline)).read_ts for timeline in Timeline}
-        return opened_rows(
+        return opened(
             rows,
             environment_id=self._environment_id,
             now_ms=self._clock.now_ms(),

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from evertide.catalog.durable.bootstrap import bootstrap_updates
 from evertide.catalog.durable.codec import (
@@ -16,7 +16,7 @@ from evertide.catalog.durable.opening import opened_updates
 from evertide.catalog.durable.protocol import IncompatibleVersion
 from evertide.catalog.durable.rows import StoredRow
 from evertide.catalog.durable.upgrade.steps import stored_version, upgraded
-from evertide.catalog.objects import CatalogUpdate
+from evertide.catalog.objects import CatalogObject, CatalogUpdate
 from evertide.catalog.snapshot import NOT_KEPT, Snapshot
 from evertide.vocab.ids import EnvironmentId
 from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp
@@ -39,11 +39,8 @@ def check_version(rows: Iterable[StoredRow]) -> None:
         raise IncompatibleVersion(stored, CATALOG_VERSION)
 
 
-def todays_rows(rows: Sequence[StoredRow]) -> list[StoredRow]:
-    """The rows as this program would write them.
-
-    They are also encoded anew: a retraction has to equal the stored row byte for byte.
-    """
+def todays_objects(rows: Sequence[StoredRow]) -> list[CatalogObject]:
+    """The objects of rows of any version up to today's."""
     stored = version_of(rows)
     if stored > CATALOG_VERSION:
         raise IncompatibleVersion(stored, CATALOG_VERSION)
@@ -53,7 +50,15 @@ def todays_rows(rows: Sequence[StoredRow]) -> list[StoredRow]:
         raise CorruptCatalog(
             f"the catalog cannot be upgraded from version {stored} to {CATALOG_VERSION}: {error!r}"
         ) from error
-    found = [encode_object(decode_object(row)) for row in wanted]
+    return [decode_object(row) for row in wanted]
+
+
+def _todays_rows(objects: Iterable[CatalogObject]) -> list[StoredRow]:
+    """The rows as this program writes them, each key once.
+
+    Whatever is stored is encoded anew: a retraction has to equal the stored row byte for byte.
+    """
+    found = [encode_object(one) for one in objects]
     keys = Counter((row.kind, row.key) for row in found)
     if len(keys) < len(found):
         (kind, key), count = keys.most_common(1)[0]
@@ -72,27 +77,45 @@ def row_changes(updates: Iterable[CatalogUpdate]) -> list[RowChange]:
     return [RowChange(encode_object(update.object), update.diff) for update in updates]
 
 
-def opened_rows(
+class Opening(NamedTuple):
+    """What the catalog holds once it has been opened: its rows, and the snapshot of them.
+
+    The snapshot comes along because decoding a large catalog twice is felt in every start. Its
+    upper is not known before the rows are committed.
+    """
+
+    rows: list[StoredRow]
+    snapshot: Snapshot
+
+    def at(self, upper: Timestamp) -> Snapshot:
+        """The snapshot, once it is known which upper it has."""
+        return self.snapshot.apply((), upper)
+
+
+def opened(
     rows: Sequence[StoredRow],
     *,
     environment_id: EnvironmentId,
     now_ms: int,
     deployment_generation: int | None,
     timestamps: Mapping[Timeline, Timestamp],
-) -> list[StoredRow]:
-    """What the catalog holds once it has been opened; no rows: it is a new environment."""
+) -> Opening:
+    """What opening makes of these rows; no rows: it is a new environment."""
     if rows:
-        before = todays_rows(rows)
+        objects = todays_objects(rows)
     else:
         first = bootstrap_updates(environment_id, now_ms)
-        before = [encode_object(update.object) for update in first if update.diff > 0]
+        objects = [update.object for update in first if update.diff > 0]
+    before = _todays_rows(objects)
+    snapshot = Snapshot().apply([CatalogUpdate(one, 1) for one in objects], MIN_TS)
     updates = opened_updates(
-        snapshot_of(before, MIN_TS),
+        snapshot,
         now_ms=now_ms,
         deployment_generation=deployment_generation,
         timestamps=timestamps,
     )
-    return changed_rows(before, row_changes(updates))
+    after = changed_rows(before, row_changes(updates))
+    return Opening(after, snapshot.apply(updates, MIN_TS))
 
 
 def changed_rows(rows: Iterable[StoredRow], changes: Iterable[RowChange]) -> list[StoredRow]:

@@ -173,17 +173,15 @@ def decode_column(sql_type: SqlType, array: ArrowColumn) -> list[Datum]:
     """Inverse of encode_column."""
     match sql_type.kind:
         case Kind.NUMERIC:
-            return _each(decode_numeric, _objects(array))
+            return _each(decode_numeric, _plain(array))
         case Kind.UINT8:
-            return _each(_offset_up, _fixed_width(array))
+            return _each(_offset_up, _plain(array))
         case Kind.INTERVAL:
             return _decode_intervals(_one_chunk(array))
         case Kind.ARRAY | Kind.LIST:
             return _decode_lists(sql_type, _one_chunk(array))
         case _:
-            if pa.types.is_string(array.type) or pa.types.is_binary(array.type):
-                return _objects(array)
-            return _fixed_width(array)
+            return _plain(array)
 
 
 def _element(sql_type: SqlType) -> SqlType:
@@ -212,22 +210,10 @@ def _one_chunk(array: ArrowColumn) -> pa.Array:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
-def _objects(array: ArrowColumn) -> list[Datum]:
-    """Strings and bytes. Through numpy, because to_pylist makes a scalar object of each first."""
-    values: list[Datum] = array.to_numpy(zero_copy_only=False).tolist()
+def _plain(array: ArrowColumn) -> list[Datum]:
+    """Values whose datum is what Arrow gives."""
+    values: list[Datum] = array.to_pylist()
     return values
-
-
-def _fixed_width(array: ArrowColumn) -> list[Datum]:
-    """Integers, floats and booleans; numpy knows no null, so nulls are put back by hand."""
-    array = _one_chunk(array)
-    if array.null_count == 0:
-        values: list[Datum] = array.to_numpy(zero_copy_only=False).tolist()
-        return values
-    filler = False if pa.types.is_boolean(array.type) else 0
-    filled = array.fill_null(filler).to_numpy(zero_copy_only=False).tolist()
-    valid = array.is_valid().to_numpy(zero_copy_only=False).tolist()
-    return [value if ok else None for value, ok in zip(filled, valid, strict=True)]
 
 
 def _encode_intervals(datums: Sequence[Interval | None]) -> pa.Array:
@@ -241,7 +227,7 @@ def _encode_intervals(datums: Sequence[Interval | None]) -> pa.Array:
 
 
 def _decode_intervals(array: pa.Array) -> list[Datum]:
-    columns = [_fixed_width(array.field(field.name)) for field in _INTERVAL_FIELDS]
+    columns = [_plain(array.field(field.name)) for field in _INTERVAL_FIELDS]
     valid = array.is_valid().to_numpy(zero_copy_only=False).tolist()
     parts = cast("zip[tuple[int, int, int]]", zip(*columns, strict=True))
     return [Interval(*part) if ok else None for part, ok in zip(parts, valid, strict=True)]
@@ -260,7 +246,7 @@ def _encode_lists(sql_type: SqlType, datums: Sequence[tuple[Datum, ...] | None])
 
 def _decode_lists(sql_type: SqlType, array: pa.Array) -> list[Datum]:
     elements = decode_column(_element(sql_type), array.flatten())
-    lengths = cast("list[int | None]", _fixed_width(array.value_lengths()))
+    lengths = cast("list[int | None]", _plain(array.value_lengths()))
     decoded: list[Datum] = []
     start = 0
     for length in lengths:
