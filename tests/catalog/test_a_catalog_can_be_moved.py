@@ -2,10 +2,11 @@
 
 import asyncio
 from itertools import permutations
+from typing import Any
 
 import pytest
 
-from evertide.catalog.durable.log import read_all
+from evertide.catalog.durable.log import CatalogLog, read_all
 from evertide.catalog.durable.move import move_catalog
 from evertide.catalog.durable.place import CatalogKind, CatalogMoving, CatalogPlace, WrongCatalog
 from evertide.catalog.durable.protocol import Uninitialized, WritableCatalog
@@ -130,9 +131,9 @@ async def test_nobody_joins_a_catalog_that_is_being_left(
         except (CatalogMoving, Fenced) as fault:
             outcomes.append(type(fault).__name__)
 
-    async def with_company(*arguments: object) -> None:
+    async def with_company(*arguments: Any, **named: Any) -> None:
         await join_now()
-        await set_note(*arguments)  # type: ignore[arg-type]
+        await set_note(*arguments, **named)
         await join_now()
 
     monkeypatch.setattr(MemoryStore, "set_note", with_company)
@@ -140,6 +141,31 @@ async def test_nobody_joins_a_catalog_that_is_being_left(
     monkeypatch.undo()
     assert outcomes == ["wrote", "CatalogMoving", "CatalogMoving", "wrote"]
     assert await names(await opened(environment)) == ["t", "u0", "u3"]
+
+
+@pytest.mark.parametrize(("source", "to"), [(PERSIST, STASH), (STASH, SHADOW), (SHADOW, PERSIST)])
+async def test_whoever_chose_the_old_place_can_change_nothing(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch, source: CatalogKind, to: CatalogKind
+) -> None:
+    """An opener, or an edit by hand, that looked before the last step and goes on after it."""
+    await environment.place().choose(source)
+    await create(await opened(environment), "t")
+    chosen: list[CatalogLog] = []
+    set_note = MemoryStore.set_note
+
+    async def after_a_look(*arguments: Any, **named: Any) -> None:
+        epoch = await environment.store.current_epoch()
+        chosen.append(await environment.place().log_for(epoch))
+        await set_note(*arguments, **named)
+
+    monkeypatch.setattr(MemoryStore, "set_note", after_a_look)
+    await move_catalog(environment.place(), to)
+    monkeypatch.undo()
+    assert len(chosen) == 2
+    for log in chosen:
+        with pytest.raises(Fenced):
+            await log.append([], expected_upper=await log.upper(), raises_epoch=True)
+    assert await names(await opened(environment)) == ["t"]
 
 
 async def test_an_environment_that_was_never_opened_cannot_be_moved(

@@ -108,3 +108,29 @@ async def test_a_raised_epoch_fences_what_is_asked_beside_it(store: Store) -> No
     done = [f"s{i}" for i, outcome in enumerate(outcomes[1:]) if outcome == AllSet()]
     assert all(outcome == AllSet() or isinstance(outcome, Fenced) for outcome in outcomes)
     assert await consensus.shard_ids() == sorted(["a", *done])
+
+
+async def test_a_note_changes_together_with_the_epoch(store: Store) -> None:
+    old = await store.raise_epoch()
+    await store.set_note(old, "name", "before")
+    await store.set_note(old, "name", "after", raises_epoch=True)
+    assert await store.current_epoch() == old + 1
+    assert await store.find_note("name") == "after"
+    with pytest.raises(Fenced):
+        await store.set_note(old, "name", "late", raises_epoch=True)
+    with pytest.raises(Fenced):
+        await store.consensus(old).compare_and_set_all([CompareAndSet(A, None, b"late")])
+    assert await store.current_epoch() == old + 1
+    assert await store.find_note("name") == "after"
+
+
+async def test_of_two_who_change_a_note_with_the_epoch_one_does(store: Store) -> None:
+    old = await store.raise_epoch()
+    outcomes = await asyncio.gather(
+        *(store.set_note(old, "name", text, raises_epoch=True) for text in "ab"),
+        return_exceptions=True,
+    )
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Fenced", "NoneType"]
+    winner = "ab"[outcomes.index(None)]
+    assert await store.find_note("name") == winner
+    assert await store.current_epoch() == old + 1

@@ -97,7 +97,10 @@ class SimStore:
     async def note(self, name: str, text: str) -> str:
         return await self._call("note", lambda: _now(self._cells.note(name, text)))
 
-    async def set_note(self, epoch: Epoch, name: str, text: str) -> None:
+    async def set_note(
+        self, epoch: Epoch, name: str, text: str, *, raises_epoch: bool = False
+    ) -> None:
+        assert not raises_epoch, "nobody moves a simulated catalog"
         await self._call("set note", lambda: _now(self._cells.set_note(epoch, name, text)))
 
     async def close(self) -> None:

@@ -120,8 +120,10 @@ class MemoryPortStore:
     async def note(self, name: str, text: str) -> str:
         return await self._inner.note(name, text)
 
-    async def set_note(self, epoch: Epoch, name: str, text: str) -> None:
-        await self._inner.set_note(epoch, name, text)
+    async def set_note(
+        self, epoch: Epoch, name: str, text: str, *, raises_epoch: bool = False
+    ) -> None:
+        await self._inner.set_note(epoch, name, text, raises_epoch=raises_epoch)
 
     async def close(self) -> None:
         await self._inner.close()

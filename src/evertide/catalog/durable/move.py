@@ -29,8 +29,7 @@ async def move_catalog(place: CatalogPlace, to: CatalogKind) -> Epoch:
     await _make_equal(
         [place.log(kind, epoch) for kind in _MEMBERS[to]], await read_all(source), place, epoch
     )
-    await place.set_kind(to, epoch)
-    return epoch
+    return await place.set_kind(to, epoch)
 
 
 async def _make_equal(
@@ -61,11 +60,10 @@ async def _missing(target: CatalogLog, wanted: Stored) -> tuple[Timestamp, list[
 async def _leave(place: CatalogPlace) -> Epoch:
     """An epoch under which nobody else writes.
 
-    Raised twice: those who join between the first time and the mark are fenced by the second, and
-    those who join later see the mark.
+    Raised twice: those who join between the first time and the mark are fenced by the second, which
+    is raised with the mark; those who join later see it.
     """
     await read_all(await place.log_for(await place.store.current_epoch()))
     marking = await place.store.raise_epoch()
     kind = await place.kind() or CatalogKind.PERSIST
-    await place.set_kind(kind, marking, leaving=True)
-    return await place.store.raise_epoch()
+    return await place.set_kind(kind, marking, leaving=True)

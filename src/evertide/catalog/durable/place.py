@@ -52,8 +52,8 @@ class CatalogPlace:
     """The logs of one environment.
 
     `client_for` gives the process's client that works under an epoch. Which log is the catalog is a
-    note of the store. It only changes under an epoch that was raised for it, so that what was read
-    under an epoch which is still current is still true.
+    note of the store. It changes together with the epoch, so that what was read under an epoch which
+    is still current is still true.
     """
 
     def __init__(
@@ -84,17 +84,21 @@ class CatalogPlace:
             actual = CatalogKind(await self.store.note(_NOTE, first))
         check_kind(wanted, actual)
 
-    async def set_kind(self, kind: CatalogKind, epoch: Epoch, *, leaving: bool = False) -> None:
-        """From now on the catalog is this one; raises Fenced under an old epoch.
+    async def set_kind(self, kind: CatalogKind, epoch: Epoch, *, leaving: bool = False) -> Epoch:
+        """From now on the catalog is this one, under a new epoch; raises Fenced under an old one.
 
         `leaving`: it is for as long as nobody says otherwise, and nobody may join it meanwhile.
         """
-        await self.store.set_note(epoch, _NOTE, kind + _LEAVING if leaving else kind.value)
+        text = kind + _LEAVING if leaving else kind.value
+        await self.store.set_note(epoch, _NOTE, text, raises_epoch=True)
+        return Epoch(epoch + 1)
 
     async def settle(self, epoch: Epoch) -> None:
         """For whoever opened the environment: a move that stopped on its way is given up."""
         if await self._is_leaving():
-            await self.set_kind(await self.kind() or CatalogKind.PERSIST, epoch)
+            # The same log by another text: whoever read the other one is not wrong.
+            kind = await self.kind() or CatalogKind.PERSIST
+            await self.store.set_note(epoch, _NOTE, kind.value)
 
     async def check_joined(self) -> None:
         """To be called after joining; raises CatalogMoving."""

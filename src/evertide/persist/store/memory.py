@@ -97,9 +97,13 @@ class MemoryStore:
     async def note(self, name: str, text: str) -> str:
         return self._cells.notes.setdefault(name, text)
 
-    async def set_note(self, epoch: Epoch, name: str, text: str) -> None:
+    async def set_note(
+        self, epoch: Epoch, name: str, text: str, *, raises_epoch: bool = False
+    ) -> None:
         self._cells.check(epoch)
         self._cells.notes[name] = text
+        if raises_epoch:
+            self._cells.epoch = Epoch(epoch + 1)
 
     async def close(self) -> None:
         pass

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 import psycopg
 import structlog
 
-from evertide.persist.faults import StoreUnreachable
+from evertide.persist.faults import Fenced, StoreUnreachable
 from evertide.persist.store.attempts import (
     PATIENCE_S,
     Attempts,
@@ -86,11 +86,18 @@ class PostgresStore:
         result = await insist(lambda: self._pool.ask_again(b"note", arguments), self._patience_s)
         return read_bytes(result, 0, 0).decode()
 
-    async def set_note(self, epoch: Epoch, name: str, text: str) -> None:
+    async def set_note(
+        self, epoch: Epoch, name: str, text: str, *, raises_epoch: bool = False
+    ) -> None:
         async def work(connection: psycopg.AsyncConnection) -> None:
             await connection.execute(_SET_NOTE, (name, text))
 
-        await self._transact(epoch, work)
+        if not raises_epoch:
+            await self._transact(epoch, work)
+            return
+        note, token = (name.encode(), text.encode()), uuid.uuid4().hex
+        if not await insist(partial(self._raise, epoch, token, note), self._patience_s):
+            raise Fenced(epoch, await self.current_epoch())
 
     async def _transact(self, epoch: Epoch, work: Work[T]) -> T:
         """Other tables of the same schema, changed under the epoch.
@@ -104,9 +111,12 @@ class PostgresStore:
         await self._upkeep.close()
         await self._pool.close()
 
-    async def _raise(self, expected: Epoch, token: str) -> bool:
+    async def _raise(
+        self, expected: Epoch, token: str, note: tuple[bytes, bytes] | None = None
+    ) -> bool:
         """Whether the epoch after the expected one is ours. May be repeated."""
-        result = await self._pool.ask_again(b"raise_epoch", (bigint(expected), token.encode()))
+        arguments = (bigint(expected), token.encode(), *(note or (None, None)))
+        result = await self._pool.ask_again(b"raise_epoch", arguments)
         raised = result.get_value(0, 0)
         if raised is None:
             _log.warning("transactions that do not end hold up the takeover", epoch=expected)

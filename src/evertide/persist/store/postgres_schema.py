@@ -137,6 +137,20 @@ BEGIN
     RETURN EXISTS (
         SELECT FROM SCHEMA.epoch e WHERE e.epoch = expected + 1 AND e.opened_by = token);
 END $evertide$;
+
+-- Only who has raised the epoch, and while nobody went on from there, changes the note.
+CREATE OR REPLACE FUNCTION SCHEMA.raise_with_note(
+    expected bigint, token text, own_name text, own_text text
+) RETURNS boolean LANGUAGE plpgsql AS $evertide$
+DECLARE
+    raised boolean := SCHEMA.raise_epoch(expected, token);
+BEGIN
+    IF raised AND own_name IS NOT NULL THEN
+        INSERT INTO SCHEMA.notes VALUES (own_name, own_text)
+        ON CONFLICT (name) DO UPDATE SET text = excluded.text;
+    END IF;
+    RETURN raised;
+END $evertide$;
 """
 
 # The outcome as JSON: a list of the shards that were not set, or the write_ts that beat the claim.
@@ -318,7 +332,7 @@ FUNCTIONS: Final = "".join(
 # those are told that changed or do not exist.
 STATEMENTS: Final = {
     "current_epoch": "SELECT e.epoch FROM SCHEMA.epoch e WHERE e.one",
-    "raise_epoch(bigint, text)": "SELECT SCHEMA.raise_epoch($1, $2)",
+    "raise_epoch(bigint, text, text, text)": "SELECT SCHEMA.raise_with_note($1, $2, $3, $4)",
     "head(text, bigint)": """
         SELECT s.seqno, CASE WHEN s.seqno = $2 THEN NULL ELSE s.value END
         FROM SCHEMA.shards s WHERE s.shard_id = $1""",

@@ -257,8 +257,14 @@ class Store(Protocol):
         """The short text kept under this name; `text` becomes it if there is none yet."""
         ...
 
-    async def set_note(self, epoch: Epoch, name: str, text: str) -> None:
-        """Keep another text under this name; raises Fenced under an old epoch."""
+    async def set_note(
+        self, epoch: Epoch, name: str, text: str, *, raises_epoch: bool = False
+    ) -> None:
+        """Keep another text under this name; raises Fenced under an old epoch.
+
+        `raises_epoch`: the same transaction opens the next generation, so that whoever read the
+        note under this epoch can change nothing any more.
+        """
         ...
 
     async def close(self) -> None:

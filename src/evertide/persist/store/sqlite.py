@@ -127,9 +127,13 @@ class SqliteStore:
         row = self._reader.run(lambda connection: connection.execute(_NOTE, (name,)).fetchone())
         return await self._writer.run(work) if row is None else str(row[0])
 
-    async def set_note(self, epoch: Epoch, name: str, text: str) -> None:
+    async def set_note(
+        self, epoch: Epoch, name: str, text: str, *, raises_epoch: bool = False
+    ) -> None:
         def work(connection: sqlite3.Connection) -> None:
             connection.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, text))
+            if raises_epoch:
+                _raise_epoch(connection)
 
         await self._writer.run(_fenced(epoch, work))
 
