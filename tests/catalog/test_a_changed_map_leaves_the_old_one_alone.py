@@ -55,3 +55,9 @@ def test_a_key_whose_value_is_empty_goes() -> None:
     before: LayeredMap[str, tuple[int, ...]] = LayeredMap({"a": (1,), "b": (2,)})
     found = before.with_filled({"a": (), "c": (3,)})
     assert found == {"b": (2,), "c": (3,)}
+
+
+def test_a_value_like_the_one_for_nothing_is_found() -> None:
+    changed = LayeredMap[str, str | None]({"a": "before"}).changed((), {"b": None})
+    assert changed.changed(("a",), {"a": None}).look("a", None) is None
+    assert changed.changed((), {"b": None}).look("b", "nothing") is None

@@ -7,8 +7,12 @@ import asyncio
 
 import pytest
 
+from evertide.catalog.durable.codec import CorruptCatalog
+from evertide.catalog.durable.log import RowChange
+from evertide.catalog.durable.rows import StoredRow
 from evertide.catalog.service import CatalogService, Change
-from evertide.persist.faults import StoreFailing, StoreUnreachable
+from evertide.persist.append import Appended
+from evertide.persist.faults import Fenced, StoreFailing, StoreUnreachable
 from evertide.persist.store.memory import MemoryConsensus
 from evertide.vocab.timestamp import Timestamp
 from tests.catalog.environment import Environment, commit
@@ -64,3 +68,24 @@ async def test_a_failure_to_follow_reaches_everyone_who_waits(
         await service.snapshot_at(Timestamp(99))
     with pytest.raises(StoreUnreachable):
         await next_changes(service, 1)
+
+
+async def test_what_a_newer_generation_wrote_need_not_be_understood(
+    environment: Environment,
+) -> None:
+    """Its program may be a newer one; the older process ends because it was fenced."""
+    service = await environment.serve()
+    log = environment.log(await environment.store.current_epoch())
+    strange = RowChange(StoredRow("kind_of_tomorrow", "{}", "{}"), 1)
+    upper = (await service.current()).upper
+    outcome = await log.append([strange], expected_upper=upper, raises_epoch=True)
+    assert isinstance(outcome, Appended)
+    assert isinstance(await asyncio.wait_for(service.wait_failed(), 30), Fenced)
+
+
+async def test_what_the_own_generation_wrote_must_be_understood(environment: Environment) -> None:
+    service = await environment.serve()
+    log = environment.log(await environment.store.current_epoch())
+    strange = RowChange(StoredRow("kind_of_tomorrow", "{}", "{}"), 1)
+    await log.append([strange], expected_upper=(await service.current()).upper)
+    assert isinstance(await asyncio.wait_for(service.wait_failed(), 30), CorruptCatalog)

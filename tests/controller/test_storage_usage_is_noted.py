@@ -48,18 +48,40 @@ async def test_each_stored_collection_has_its_size(environment: Environment) -> 
     assert noted[0].collected_at_ms == environment.clock.now_ms()
 
 
+async def test_a_size_that_stays_the_same_is_noted_once(environment: Environment) -> None:
+    service, client = await filled(environment)
+    keeper = StorageUsageKeeper(service, client, environment.clock)
+    await keeper.measure()
+    upper = (await service.current()).upper
+    environment.clock.advance(RETENTION_MS + 1)
+    await keeper.measure()
+    assert (await service.current()).upper == upper
+    assert len(await service.storage_usage(service.newest.catalog_ts)) == 1
+
+
 async def test_what_is_past_its_retention_goes(environment: Environment) -> None:
     service, client = await filled(environment)
     keeper = StorageUsageKeeper(service, client, environment.clock)
     await keeper.measure()
     environment.clock.advance(RETENTION_MS)
+    await grow(service, client, 2)
     await keeper.measure()
     assert len(await service.storage_usage(service.newest.catalog_ts)) == 2
     environment.clock.advance(1)
+    await grow(service, client, 3)
     await keeper.measure()
     times = [u.collected_at_ms for u in await service.storage_usage(service.newest.catalog_ts)]
     now_ms = environment.clock.now_ms()
     assert times == [now_ms - 1, now_ms]
+
+
+async def grow(service: CatalogService, client: PersistClient, at: int) -> None:
+    table = item(service.newest, "t")
+    assert table.shard_id is not None
+    rows = [Update((at, "more"), Timestamp(at), 1)]
+    bounds = Timestamp(at), Timestamp(at + 1)
+    outcome = await client.compare_and_append(table.shard_id, table.desc, rows, *bounds)
+    assert isinstance(outcome, Appended)
 
 
 async def test_a_change_made_meanwhile_goes_first(

@@ -83,3 +83,19 @@ def test_everything_is_there_and_goes_on(data: Path) -> None:
     assert f'"key": {{"name": "catalog_version"}}, "value": {{"value": {CATALOG_VERSION}}}' in (
         dump.stdout
     )
+
+
+def test_its_id_is_not_made_anew(data: Path) -> None:
+    """It would have another catalog then, and seem to be empty."""
+    stores = ["--consensus", f"sqlite:{data}/consensus.db", "--blob", f"file:{data}/blob"]
+    refused = subprocess.run(
+        [sys.executable, "-m", "evertide.cli.main", "serve", *stores],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert refused.returncode == 2
+    assert "--data" in refused.stderr
+    with running_server(data) as server, server.connect() as connection:
+        assert connection.execute("SELECT * FROM totals").fetchall() == [(1, 20)]

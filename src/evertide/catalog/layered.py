@@ -22,6 +22,7 @@ class _Gone:
 
 
 _GONE: Final = _Gone()
+_ABSENT: Final = object()
 # An overlay grows to this, and to this share of its base, before both become a new base.
 _OVERLAY_LEAST: Final = 32
 _OVERLAY_SHARE: Final = 64
@@ -77,10 +78,13 @@ class LayeredMap(Mapping[KeyT, ValueT], Generic[KeyT, ValueT]):
 
     def look(self, key: KeyT, nothing: ValueT) -> ValueT:
         """As get, without the price of an exception where the key is missing."""
-        found = self._overlay.get(key, nothing) if self._overlay else nothing
-        if found is nothing:
-            return self._base.get(key, nothing)
-        return nothing if found is _GONE else cast("ValueT", found)
+        if self._overlay:
+            found = self._overlay.get(key, _ABSENT)
+            if found is _GONE:
+                return nothing
+            if found is not _ABSENT:
+                return cast("ValueT", found)
+        return self._base.get(key, nothing)
 
     def _whole(self) -> dict[KeyT, ValueT]:
         """This map as one dict, which it keeps. Contents stay the same, so nobody can tell."""

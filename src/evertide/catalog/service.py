@@ -11,7 +11,7 @@ from evertide.catalog.faults import CatalogFault
 from evertide.catalog.objects import AuditEvent, CatalogUpdate, StorageUsage
 from evertide.catalog.snapshot import Snapshot, all_objects
 from evertide.oracle.protocol import TimestampOracle
-from evertide.persist.faults import StoreFailing, StoreFull
+from evertide.persist.faults import Fenced, StoreFailing, StoreFull
 from evertide.persist.handle import Appended
 from evertide.persist.state import ShardChange
 from evertide.persist.trouble import Trouble
@@ -143,7 +143,15 @@ class CatalogService:
                 trouble.met(fault)
                 await asyncio.sleep(trouble.wait_s)
             except Exception as failure:  # noqa: BLE001  handed to everyone who waits
-                self._fail(failure)
+                self._fail(await self._cause(failure))
+
+    async def _cause(self, failure: Exception) -> Exception:
+        """A newer generation may write what this one cannot read: then that is the reason."""
+        try:
+            await self._catalog.confirm_leadership()
+        except Exception as fault:  # noqa: BLE001  the store may be what failed
+            return fault if isinstance(fault, Fenced) else failure
+        return failure
 
     @contextmanager
     def _failing(self) -> Iterator[None]:

@@ -166,11 +166,20 @@ async def _open_patiently(config: Config, cache: Path) -> Stores:
 
 async def environment_id(config: Config, store: Store) -> EnvironmentId:
     """The environment's id, made when its consensus store is first used and never changed."""
+    found = await store.find_note(_ENVIRONMENT_NOTE)
+    if found is not None:
+        return EnvironmentId(found)
     wanted = str(uuid.uuid4())
-    if config.data is not None:
-        # Where the first release kept it.
-        earlier = Path(config.data) / "environment"
-        wanted = earlier.read_text().strip() if earlier.exists() else wanted
+    # Where the first release kept it.
+    earlier = None if config.data is None else Path(config.data) / "environment"
+    if earlier is not None and earlier.exists():
+        wanted = earlier.read_text().strip()
+    elif await store.current_epoch() > 0:
+        # Another id would mean another catalog, and an environment that seems to be empty.
+        raise UsageError(
+            "the consensus store holds an environment of the first release, whose id is in its"
+            " data directory: start it once with --data naming that directory"
+        )
     return EnvironmentId(await store.note(_ENVIRONMENT_NOTE, wanted))
 
 

@@ -1,11 +1,12 @@
-"""How much each collection takes, noted in the catalog now and then.
+"""How much each collection takes, noted in the catalog when that has changed.
 
 One process of a generation does this. The history is for people who look at growth and cost, so
-what is older than the retention goes in the same transaction that adds the newest.
+what is older than the retention goes in the same transaction that adds the newest. Every opener
+reads it, so sizes that stay the same are noted once.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from evertide.catalog.objects import CatalogUpdate, StorageUsage
@@ -19,7 +20,7 @@ from evertide.persist.trouble import until_done
 from evertide.vocab.clock import Clock
 from evertide.vocab.ids import ItemId
 
-# A new environment has something to show before its first hour is over.
+# Not while everything starts; and a new environment has something to show soon.
 FIRST_MS: Final = 60_000
 INTERVAL_MS: Final = 3_600_000
 RETENTION_MS: Final = 30 * 24 * 3_600_000
@@ -34,36 +35,35 @@ class StorageUsageKeeper:
         self._clock = clock
 
     async def run(self) -> None:
-        """For ever; a restart does not shorten the interval."""
+        """For ever."""
+        await asyncio.sleep(FIRST_MS / 1_000)
         while True:
-            await asyncio.sleep(await until_done("measuring storage", self._wait_ms) / 1_000)
             await until_done("measuring storage", self.measure)
+            await asyncio.sleep(INTERVAL_MS / 1_000)
 
     async def measure(self) -> None:
         """Note every collection's size once; whoever changes the catalog meanwhile goes first."""
         while True:
             snapshot = await self._catalog.current()
             history = await self._catalog.storage_usage(snapshot.catalog_ts)
-            sizes = await self._sizes(snapshot)
+            newest = {usage.object_id: usage for usage in history}
+            sizes = await self._changed_sizes(snapshot, newest)
             now_ms = self._clock.now_ms()
             measured = transact(snapshot, [RecordStorageUsageOp(sizes)], now_ms=now_ms, user=None)
-            updates = (*measured.updates, *_outdated(history, now_ms))
+            updates = (*measured.updates, *_outdated(history, newest, now_ms))
             if not updates or isinstance(
                 await self._catalog.compare_and_append(updates, expected_upper=snapshot.upper),
                 Appended,
             ):
                 return
 
-    async def _wait_ms(self) -> int:
-        snapshot = await self._catalog.current()
-        history = await self._catalog.storage_usage(snapshot.catalog_ts)
-        if not history:
-            return FIRST_MS
-        last_ms = max(usage.collected_at_ms for usage in history)
-        return min(max(0, last_ms + INTERVAL_MS - self._clock.now_ms()), INTERVAL_MS)
+    async def _changed_sizes(
+        self, snapshot: Snapshot, newest: Mapping[ItemId, StorageUsage]
+    ) -> tuple[tuple[ItemId, int], ...]:
+        """What stored items' newest states refer to, in the blob store and in themselves.
 
-    async def _sizes(self, snapshot: Snapshot) -> tuple[tuple[ItemId, int], ...]:
-        """What each stored item's newest state refers to, in the blob store and in itself."""
+        Only what is not known already: most collections of a large environment do not change.
+        """
         found: list[tuple[ItemId, int]] = []
         for item in snapshot.items.values():
             if item.shard_id is None:
@@ -73,10 +73,20 @@ class StorageUsageKeeper:
             except ShardMissing:
                 continue  # dropped and purged since the snapshot
             parts = (part for batch in state.batches for part in batch.parts)
-            found.append((item.item_id, sum(part.size_bytes for part in parts)))
+            size_bytes, known = sum(part.size_bytes for part in parts), newest.get(item.item_id)
+            if known is None or known.size_bytes != size_bytes:
+                found.append((item.item_id, size_bytes))
+            await asyncio.sleep(0)  # thousands of states must not keep the process from its work
         return tuple(found)
 
 
-def _outdated(history: Sequence[StorageUsage], now_ms: int) -> list[CatalogUpdate]:
+def _outdated(
+    history: Sequence[StorageUsage], newest: Mapping[ItemId, StorageUsage], now_ms: int
+) -> list[CatalogUpdate]:
+    """All that is past its retention but what is still the newest of its object."""
     oldest_ms = now_ms - RETENTION_MS
-    return [CatalogUpdate(usage, -1) for usage in history if usage.collected_at_ms < oldest_ms]
+    return [
+        CatalogUpdate(usage, -1)
+        for usage in history
+        if usage.collected_at_ms < oldest_ms and newest[usage.object_id] != usage
+    ]

@@ -52,7 +52,7 @@ class CatalogPlace:
     """The logs of one environment.
 
     `client_for` gives the process's client that works under an epoch. Which log is the catalog is a
-    note of the store. It changes together with the epoch, so that what was read under an epoch which
+    note of the store. It changes together with the epoch, so that what was read under an epoch that
     is still current is still true.
     """
 
