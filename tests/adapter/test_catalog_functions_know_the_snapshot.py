@@ -82,6 +82,11 @@ EXPRESSIONS: dict[str, Datum] = {
     "pg_get_function_result('pg_options_to_table'::regproc)": (
         "TABLE(option_name text, option_value text)"
     ),
+    "pg_get_function_arguments(2437)": "boolean",  # boolsend, which only pg_type names
+    "pg_get_function_result(2437)": "bytea",
+    "2437::oid::regproc::text": "boolsend",
+    "pg_get_function_arguments(2905)": "cstring[]",
+    "pg_size_pretty(pg_database_size('materialize'))": "-1 bytes",
     "obj_description('t'::regclass, 'pg_class')": None,
     "col_description('t'::regclass, 1)": None,
     "current_setting('search_path')": "public",

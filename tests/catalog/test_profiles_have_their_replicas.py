@@ -161,6 +161,22 @@ def test_events_say_that_replicas_are_unbilled() -> None:
     ]
 
 
+@pytest.mark.parametrize(("user", "reason"), [("materialize", "manual"), (None, "system")])
+def test_events_say_who_wanted_replicas(user: str | None, reason: str) -> None:
+    cluster_op = CreateClusterOp(
+        name="asked",
+        owner=DEFAULT_ROLE_ID,
+        variant=ManagedCluster(size="1", replication_factor=1),
+    )
+    snapshot = with_cluster()
+    drop = DropClusterOp(cluster(snapshot).cluster_id)
+    result = transact(snapshot, [cluster_op, create(snapshot), drop], now_ms=1, user=user)
+    events = [u.object for u in result.updates if isinstance(u.object, AuditEvent)]
+    replica_events = [e for e in events if e.object_type == "cluster-replica"]
+    assert {e.event_type for e in replica_events} == {"create", "drop"}
+    assert {e.details["reason"] for e in replica_events} == {reason}
+
+
 def test_a_profile_that_cannot_be_is_refused() -> None:
     snapshot = with_cluster()
     with pytest.raises(SqlError, match=r"cluster profile 'c\.r1' already exists"):

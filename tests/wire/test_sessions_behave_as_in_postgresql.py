@@ -67,3 +67,49 @@ def test_values_that_would_not_be_honoured_are_refused(server: Server) -> None:
         assert connection.execute("SELECT ready FROM (SHOW CLUSTER REPLICAS) AS s").fetchall() == [
             (True,)
         ]
+
+
+def test_a_rename_is_told_as_what_it_renamed(server: Server) -> None:
+    with server.connect() as connection:
+        connection.execute("CREATE TABLE called_t (a int)")
+        connection.execute("CREATE VIEW called_v AS SELECT 1 AS a")
+        connection.execute("CREATE MATERIALIZED VIEW called_m AS SELECT 1 AS a")
+        connection.execute("CREATE INDEX called_i ON called_v (a)")
+        for kind, name in (
+            ("INDEX", "called_i"),
+            ("MATERIALIZED VIEW", "called_m"),
+            ("TABLE", "called_t"),
+        ):
+            ended = connection.execute(f"ALTER {kind} {name} RENAME TO {name}2")
+            assert ended.statusmessage == f"ALTER {kind}"
+        connection.execute("DROP INDEX called_i2")
+        ended = connection.execute("ALTER VIEW called_v RENAME TO called_v2")
+        assert ended.statusmessage == "ALTER VIEW"
+
+
+def test_a_session_says_that_its_user_may_do_anything(server: Server) -> None:
+    with server.connect() as connection:
+        assert connection.execute("SHOW is_superuser").fetchone() == ("on",)
+        assert connection.execute(
+            "SELECT rolsuper, mz_is_superuser() FROM pg_roles WHERE rolname = current_user"
+        ).fetchone() == (True, True)
+        assert connection.info.parameter_status("is_superuser") == "on"
+
+
+def test_values_that_name_objects_are_names_as_text_and_numbers_in_binary(server: Server) -> None:
+    query = (
+        "SELECT 'naming.t'::regclass, 'pg_class'::regclass, 'upper'::regproc, 'int4'::regtype,"
+        " NULL::regclass, 0::oid::regclass, 'pg_class'::regclass::oid"
+    )
+    with server.connect() as connection:
+        connection.execute("CREATE SCHEMA naming")
+        connection.execute("CREATE TABLE naming.t (a int)")
+        row = connection.execute(query).fetchone()
+        assert row == ("naming.t", "pg_class", "upper", "integer", None, "-", 1259)
+        with connection.cursor(binary=True) as cursor:
+            cursor.execute("SELECT 'pg_class'::regclass")
+            assert cursor.fetchone() == ((1259).to_bytes(4, "big"),)
+        with connection.cursor().copy("COPY (SELECT 'naming.t'::regclass) TO STDOUT") as copied:
+            assert b"".join(map(bytes, copied)) == b"naming.t\n"
+        connection.execute("SET search_path = naming")
+        assert connection.execute("SELECT 'naming.t'::regclass").fetchone() == ("t",)

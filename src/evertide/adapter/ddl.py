@@ -17,7 +17,12 @@ from evertide.catalog.transact import transact
 from evertide.controller.follow import imports_of
 from evertide.dataflow.description import Import
 from evertide.persist.handle import Appended
-from evertide.sql.plan.plans import CreateMaterializedViewPlan, DdlPlan, DropPlan
+from evertide.sql.plan.plans import (
+    CreateMaterializedViewPlan,
+    DdlPlan,
+    DropPlan,
+    RenameItemPlan,
+)
 from evertide.sql.views import inline_views
 from evertide.vocab.errors import DuplicateObject, DuplicateTable, Notice, SerializationFailure
 from evertide.vocab.timestamp import Timeline, Timestamp
@@ -105,4 +110,4 @@ class _Attempt:
 
 def _tag(plan: DdlPlan) -> str:
     """The command tag: the plan's own, or the words of its kind."""
-    return plan.tag if isinstance(plan, DropPlan) else TAGS[type(plan)]
+    return plan.tag if isinstance(plan, DropPlan | RenameItemPlan) else TAGS[type(plan)]

@@ -56,7 +56,6 @@ TAGS: dict[type[DdlPlan], str] = {
     CreateSchemaPlan: "CREATE SCHEMA",
     CreateDatabasePlan: "CREATE DATABASE",
     CreateClusterPlan: "CREATE CLUSTER",
-    RenameItemPlan: "ALTER TABLE",
     AlterSystemPlan: "ALTER SYSTEM",
 }
 

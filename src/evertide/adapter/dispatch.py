@@ -9,6 +9,7 @@ from evertide.adapter.cursor import run_close, run_declare, run_fetch
 from evertide.adapter.ddl import run_ddl
 from evertide.adapter.environment import Environment
 from evertide.adapter.explain import run_explain, run_explain_timestamp
+from evertide.adapter.object_names import with_names
 from evertide.adapter.read import Question, run_read
 from evertide.adapter.session import Session
 from evertide.adapter.settings import (
@@ -76,6 +77,10 @@ class Request:
 
 async def dispatch(request: Request, session: Session, env: Environment) -> Response:
     """Run a plan. EXECUTE does not come here: the connection replaces it by what it names."""
+    return with_names(await _run(request, session, env), request.snapshot, session)
+
+
+async def _run(request: Request, session: Session, env: Environment) -> Response:
     plan, snapshot, parameters = request.plan, request.snapshot, request.parameters
     match plan:
         case SelectPlan():

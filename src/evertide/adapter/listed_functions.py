@@ -11,6 +11,7 @@ from evertide.expr.functions.procedures import (
     operators,
     procedures,
 )
+from evertide.expr.type_names import TYPES_BY_OID
 from evertide.vocab.datum import Row
 
 _PG_CATALOG: Final = 11
@@ -82,15 +83,15 @@ def _operator_rows() -> Iterator[Row]:
 
 
 def _cast_rows() -> Iterator[Row]:
-    """Each is a function of the table; none is only said to be one type's bytes as another's."""
+    """Each is the function of the table that is called as the target type is."""
     template = pg_template("pg_cast")
-    numbers = {(p.arguments, p.result): p.oid for p in procedures()}
+    numbers = {(p.name, p.arguments): p.oid for p in procedures() if p.kind == "f"}
     for cast in listed_casts():
         yield template.row(
             oid=cast.oid,
             castsource=cast.source,
             casttarget=cast.target,
-            castfunc=numbers.get(((cast.source,), cast.target), 0),
+            castfunc=numbers[TYPES_BY_OID[cast.target].kind.value, (cast.source,)],
             castcontext=cast.context,
             castmethod="f",
         )

@@ -1,7 +1,9 @@
 """Functions and operators in words: what psql shows of them."""
 
 from functools import cache
+from typing import cast
 
+from evertide.catalog.builtin.postgres import constant_rows, pg_desc
 from evertide.expr.functions.procedures import (
     Operator,
     Procedure,
@@ -10,11 +12,12 @@ from evertide.expr.functions.procedures import (
     procedures_by_oid,
 )
 from evertide.expr.type_names import type_name
+from evertide.vocab.datum import Row
 
 
 def arguments_text(oid: int, _pretty: bool = True) -> str | None:
     """What stands between the parentheses; the columns of a table function are not part of it."""
-    procedure = procedures_by_oid().get(oid)
+    procedure = _by_oid().get(oid)
     return None if procedure is None else _arguments(procedure)
 
 
@@ -27,7 +30,7 @@ def _arguments(procedure: Procedure) -> str:
 
 def result_text(oid: int, _pretty: bool = True) -> str | None:
     """What it gives: a type, or rows of one."""
-    procedure = procedures_by_oid().get(oid)
+    procedure = _by_oid().get(oid)
     if procedure is None:
         return None
     if procedure.columns:
@@ -38,7 +41,7 @@ def result_text(oid: int, _pretty: bool = True) -> str | None:
 
 def definition_text(oid: int, _pretty: bool = True) -> str | None:
     """A statement that would make it, were functions of this system made by statements."""
-    procedure = procedures_by_oid().get(oid)
+    procedure = _by_oid().get(oid)
     if procedure is None:
         return None
     words = "STABLE" if procedure.stable else "IMMUTABLE"
@@ -54,7 +57,7 @@ def definition_text(oid: int, _pretty: bool = True) -> str | None:
 
 def procedure_text(oid: int) -> str:
     """A function with its argument types; the number of one that is not here."""
-    procedure = procedures_by_oid().get(oid)
+    procedure = _by_oid().get(oid)
     if procedure is None:
         return str(oid) if oid else "-"
     return f"{procedure.name}({','.join(_type(argument) for argument in procedure.arguments)})"
@@ -62,7 +65,7 @@ def procedure_text(oid: int) -> str:
 
 def procedure_name(oid: int) -> str:
     """A function's name alone."""
-    procedure = procedures_by_oid().get(oid)
+    procedure = _by_oid().get(oid)
     return (str(oid) if oid else "-") if procedure is None else procedure.name
 
 
@@ -79,6 +82,25 @@ def operator_text(oid: int) -> str:
         return str(oid) if oid else "0"
     left = _type(operator.left) if operator.left else "NONE"
     return f"{operator.name}({left},{_type(operator.right)})"
+
+
+@cache
+def _by_oid() -> dict[int, Procedure]:
+    """All that pg_proc lists: what can be called, and what PostgreSQL reads and writes types by."""
+    return {**{p.oid: p for p in map(_constant, constant_rows("pg_proc"))}, **procedures_by_oid()}
+
+
+def _constant(row: Row) -> Procedure:
+    value = dict(zip(pg_desc("pg_proc").names, row, strict=True))
+    return Procedure(
+        oid=cast("int", value["oid"]),
+        name=cast("str", value["proname"]),
+        arguments=cast("tuple[int, ...]", value["proargtypes"]),
+        result=cast("int", value["prorettype"]),
+        kind=cast("str", value["prokind"]),
+        strict=cast("bool", value["proisstrict"]),
+        stable=value["provolatile"] == "s",
+    )
 
 
 @cache

@@ -120,7 +120,7 @@ VARIABLES: Mapping[str, Variable] = {
         Variable("integer_datetimes", "on", "Always on.", reported=True, read_only=True),
         Variable("IntervalStyle", "postgres", "Only postgres.", _exactly("postgres"),
                  reported=True),
-        Variable("is_superuser", "off", "Whether the user may do anything.", reported=True,
+        Variable("is_superuser", "on", "Whether the user may do anything.", reported=True,
                  read_only=True),
         Variable("max_query_result_size", "1GB", "The largest result."),
         Variable("mz_version", f"{VERSION} (evertide)", "The version clients check.",

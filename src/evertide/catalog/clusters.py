@@ -58,7 +58,7 @@ def create_cluster(draft: Draft, op: CreateClusterOp) -> None:
     for name in REPORTED_BY_REPLICAS:
         draft.create(introspection_index(draft, cluster, name))
     for replica in _first_replicas(op):
-        create_replica(draft, cluster, replica, op.owner, reason="system")
+        create_replica(draft, cluster, replica, op.owner)
 
 
 def introspection_index(draft: Draft, cluster: Cluster, name: str) -> IntrospectionSourceIndex:
@@ -93,7 +93,7 @@ def create_cluster_replica(draft: Draft, op: CreateClusterReplicaOp) -> None:
     if profile is None and isinstance(cluster.variant, ManagedCluster):
         raise FeatureNotSupported(f"cannot modify managed cluster {cluster.name}")
     refuse_unknown_role(draft, op.owner)
-    create_replica(draft, cluster, op.replica, op.owner, reason="manual", profile=profile)
+    create_replica(draft, cluster, op.replica, op.owner, profile=profile)
 
 
 def refuse_virtual(cluster: Cluster) -> None:
@@ -119,7 +119,6 @@ def create_replica(
     new: NewReplica,
     owner: RoleId,
     *,
-    reason: str,
     profile: ClusterProfile | None = None,
 ) -> None:
     """One replica, of the cluster's implicit profile unless one is given."""
@@ -144,7 +143,7 @@ def create_replica(
         "logical_size": new.size,
         "billed_as": None if profile is None or profile.billed else UNBILLED,
         "internal": False,
-        "reason": reason,
+        "reason": _reason(draft),
     }
     draft.audit("create", "cluster-replica", details)
 
@@ -201,6 +200,11 @@ def remove_replica(draft: Draft, cluster: Cluster, replica: ClusterReplica) -> N
         "cluster_name": cluster.name,
         "replica_id": replica.replica_id,
         "replica_name": replica.name,
-        "reason": "manual",
+        "reason": _reason(draft),
     }
     draft.audit("drop", "cluster-replica", {**details})
+
+
+def _reason(draft: Draft) -> str:
+    """Why replicas come and go: a user asked for it, or the system did on its own."""
+    return "system" if draft.user is None else "manual"

@@ -57,7 +57,7 @@ class Draft:
     def __init__(self, snapshot: Snapshot, *, now_ms: int, user: str | None) -> None:
         self.snapshot = snapshot
         self.now_ms = now_ms
-        self._user = user
+        self.user = user
         self._touched: dict[ObjectKey, _Touched] = {}
 
     def create(self, created: CatalogObject) -> None:
@@ -93,7 +93,7 @@ class Draft:
             event_type=event_type,
             object_type=object_type,
             details=details,
-            user=self._user,
+            user=self.user,
             occurred_at_ms=self.now_ms,
         )
         self.create(event)

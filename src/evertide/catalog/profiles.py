@@ -51,7 +51,7 @@ def create_cluster_profile(draft: Draft, op: CreateClusterProfileOp) -> None:
     draft.create(profile)
     draft.audit("create", "cluster-profile", profile_details(cluster, profile))
     for replica in (*_derived(profile), *op.replicas):
-        create_replica(draft, cluster, replica, op.owner, reason="system", profile=profile)
+        create_replica(draft, cluster, replica, op.owner, profile=profile)
 
 
 def alter_cluster_profile(draft: Draft, op: AlterClusterProfileOp) -> None:
@@ -115,7 +115,7 @@ def _fit_replicas(draft: Draft, cluster: Cluster, profile: ClusterProfile) -> No
         else:
             remove_replica(draft, cluster, replica)
     for new in wanted.values():
-        create_replica(draft, cluster, new, profile.owner, reason="system", profile=profile)
+        create_replica(draft, cluster, new, profile.owner, profile=profile)
 
 
 def _derived(profile: ClusterProfile) -> Iterator[NewReplica]:

@@ -21,6 +21,8 @@ PSEUDO_TYPES: dict[str, int] = {
 }  # fmt: skip
 _PSEUDO_NAMES: dict[int, str] = {
     **{oid: f'"{name}"' if name == "any" else name for name, oid in PSEUDO_TYPES.items()},
+    # What functions that read type modifiers take.
+    1263: "cstring[]",
     # Of lists and maps, pg_type has one row each, whatever is in them.
     SqlType(Kind.LIST).oid: "list",
     SqlType(Kind.MAP).oid: "map",

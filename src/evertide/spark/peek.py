@@ -71,13 +71,24 @@ class PeekServer:
         self._catalog = catalog
         self._one_shot = one_shot
         self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
 
     async def start(self, path: Path) -> None:
-        self._server = await asyncio.start_unix_server(self._serve, str(path))
+        self._server = await asyncio.start_unix_server(self._accept, str(path))
 
     async def stop(self) -> None:
+        """Ends the connections too; adapters see them close."""
         if self._server is not None:
             self._server.close()
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Not a coroutine: a task that asyncio made of one would log its own cancellation."""
+        connection = asyncio.create_task(self._serve(reader, writer))
+        self._connections.add(connection)
+        connection.add_done_callback(self._connections.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One adapter's connection: requests run side by side, and end with it."""

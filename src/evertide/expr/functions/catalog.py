@@ -210,7 +210,7 @@ ROWS: Final = (
     *(row for name in _DEFINITIONS for row in _definition_rows(name)),
     *(total(name, (REGCLASS,), INT8, _UNKNOWN) for name in _SIZES),
     total("pg_relation_size", (REGCLASS, TEXT), INT8, _UNKNOWN),
-    *(total("pg_database_size", (t,), INT8, _ZERO) for t in (NAME, OID)),
+    *(total("pg_database_size", (t,), INT8, _UNKNOWN) for t in (NAME, OID)),
     *(total("pg_tablespace_size", (t,), INT8, _UNKNOWN) for t in (NAME, OID)),
     *(row for what in _PRIVILEGES for row in _privilege_rows(what)),
     *_column_privilege_rows(),

@@ -80,29 +80,52 @@ def _condition(filter_: LikeFilter | WhereFilter | None, listing: Listing) -> Ex
             assert_never(filter_)
 
 
+def _noted(object_type: str, object_id: str) -> str:
+    """A join that gives the comment on each listed object itself."""
+    return (
+        f"LEFT JOIN mz_internal.mz_comments AS noted ON noted.id = {object_id}"
+        f" AND noted.object_type = {object_type} AND noted.object_sub_id IS NULL"
+    )
+
+
+# Ids are unique among objects of one type only, so each join names the type.
+_COMMENT: Final = "coalesce(noted.comment, '') AS comment"
 _IN_SCHEMA: Final[Mapping[ShowKind, str]] = {
-    ShowKind.TABLES: "SELECT name, '' AS comment, schema_id FROM mz_catalog.mz_tables",
-    ShowKind.VIEWS: "SELECT name, '' AS comment, schema_id FROM mz_catalog.mz_views",
-    ShowKind.OBJECTS: "SELECT name, type, '' AS comment, schema_id FROM mz_catalog.mz_objects",
-    ShowKind.MATERIALIZED_VIEWS: """
-        SELECT m.name, c.name AS cluster, '' AS comment, m.schema_id
+    ShowKind.TABLES: f"""
+        SELECT t.name, {_COMMENT}, t.schema_id
+        FROM mz_catalog.mz_tables t {_noted("'table'", "t.id")}
+    """,
+    ShowKind.VIEWS: f"""
+        SELECT v.name, {_COMMENT}, v.schema_id
+        FROM mz_catalog.mz_views v {_noted("'view'", "v.id")}
+    """,
+    ShowKind.OBJECTS: f"""
+        SELECT o.name, o.type, {_COMMENT}, o.schema_id
+        FROM mz_catalog.mz_objects o {_noted("o.type", "o.id")}
+    """,
+    ShowKind.MATERIALIZED_VIEWS: f"""
+        SELECT m.name, c.name AS cluster, {_COMMENT}, m.schema_id
         FROM mz_catalog.mz_materialized_views m JOIN mz_catalog.mz_clusters c ON c.id = m.cluster_id
+        {_noted("'materialized-view'", "m.id")}
     """,
-    ShowKind.SOURCES: """
-        SELECT s.name, s.type, c.name AS cluster, '' AS comment, s.schema_id
+    ShowKind.SOURCES: f"""
+        SELECT s.name, s.type, c.name AS cluster, {_COMMENT}, s.schema_id
         FROM mz_catalog.mz_sources s LEFT JOIN mz_catalog.mz_clusters c ON c.id = s.cluster_id
+        {_noted("'source'", "s.id")}
     """,
-    ShowKind.SINKS: """
-        SELECT s.name, s.type, c.name AS cluster, '' AS comment, s.schema_id
+    ShowKind.SINKS: f"""
+        SELECT s.name, s.type, c.name AS cluster, {_COMMENT}, s.schema_id
         FROM mz_catalog.mz_sinks s JOIN mz_catalog.mz_clusters c ON c.id = s.cluster_id
+        {_noted("'sink'", "s.id")}
     """,
-    ShowKind.INDEXES: """
-        SELECT i.name, o.name AS "on", c.name AS cluster, k.key, '' AS comment, o.schema_id,
+    ShowKind.INDEXES: f"""
+        SELECT i.name, o.name AS "on", c.name AS cluster, k.key, {_COMMENT}, o.schema_id,
             i.on_id
         FROM mz_catalog.mz_indexes i
         JOIN mz_catalog.mz_objects o ON o.id = i.on_id
         JOIN mz_catalog.mz_clusters c ON c.id = i.cluster_id
         JOIN index_keys k ON k.id = i.id
+        {_noted("'index'", "i.id")}
     """,
 }
 _COLUMNS: Final[Mapping[ShowKind, tuple[str, ...]]] = {
@@ -122,27 +145,33 @@ def _listing(statement: ShowObjectsStatement, query: QueryContext) -> Listing:
             return _columns(statement, query)
         case ShowKind.CLUSTERS:
             return Listing(
-                "SELECT c.name, t.replicas, NULL::text AS activity, '' AS comment"
-                " FROM mz_catalog.mz_clusters c JOIN cluster_replicas t ON t.id = c.id",
+                f"SELECT c.name, t.replicas, NULL::text AS activity, {_COMMENT}"
+                " FROM mz_catalog.mz_clusters c JOIN cluster_replicas t ON t.id = c.id "
+                + _noted("'cluster'", "c.id"),
                 ("name", "replicas", "activity", "comment"),
                 ("name",),
             )
         case ShowKind.CLUSTER_REPLICAS:
             return Listing(
                 "SELECT c.name AS cluster, r.name AS replica, r.size,"
-                " coalesce(s.status = 'online', false) AS ready, '' AS comment"
+                f" coalesce(s.status = 'online', false) AS ready, {_COMMENT}"
                 " FROM mz_catalog.mz_cluster_replicas r"
                 " JOIN mz_catalog.mz_clusters c ON c.id = r.cluster_id"
-                " LEFT JOIN mz_internal.mz_cluster_replica_statuses s ON s.replica_id = r.id",
+                " LEFT JOIN mz_internal.mz_cluster_replica_statuses s ON s.replica_id = r.id "
+                + _noted("'cluster-replica'", "r.id"),
                 ("cluster", "replica", "size", "ready", "comment"),
                 ("cluster", "replica"),
                 like="replica",
             )
         case ShowKind.DATABASES:
-            sql = "SELECT name, '' AS comment FROM mz_catalog.mz_databases"
-            return Listing(sql, ("name", "comment"), ("name",))
+            sql = f"SELECT d.name, {_COMMENT} FROM mz_catalog.mz_databases d "
+            return Listing(sql + _noted("'database'", "d.id"), ("name", "comment"), ("name",))
         case ShowKind.ROLES:
-            sql = "SELECT name, '' AS comment FROM mz_catalog.mz_roles WHERE id NOT LIKE 's%'"
+            sql = (
+                f"SELECT r.name, {_COMMENT} FROM mz_catalog.mz_roles r "
+                + _noted("'role'", "r.id")
+                + " WHERE r.id NOT LIKE 's%'"
+            )
             return Listing(sql, ("name", "comment"), ("name",))
         case ShowKind.SCHEMAS:
             return _schemas(statement, query)
@@ -154,8 +183,10 @@ def _columns(statement: ShowObjectsStatement, query: QueryContext) -> Listing:
     assert statement.from_ is not None, "the grammar asks for a relation"
     relation = resolve_readable(statement.from_, query.plan.names)
     return Listing(
-        "SELECT name, nullable, type, '' AS comment, position FROM mz_catalog.mz_columns"
-        f" WHERE id = {quote_literal(relation.item_id)}",
+        f"SELECT c.name, c.nullable, c.type, {_COMMENT}, c.position"
+        " FROM mz_catalog.mz_columns c LEFT JOIN mz_internal.mz_comments AS noted"
+        " ON noted.id = c.id AND noted.object_sub_id = c.position"
+        f" WHERE c.id = {quote_literal(relation.item_id)}",
         ("name", "nullable", "type", "comment"),
         ("position",),
     )
@@ -166,8 +197,9 @@ def _schemas(statement: ShowObjectsStatement, query: QueryContext) -> Listing:
     name = query.plan.database if statement.from_ is None else ".".join(statement.from_.parts)
     database = resolve_database(name, query.plan.snapshot, at=statement.at)
     sql = (
-        "SELECT name, '' AS comment FROM mz_catalog.mz_schemas"
-        f" WHERE database_id = {quote_literal(database.database_id)} OR database_id IS NULL"
+        f"SELECT s.name, {_COMMENT} FROM mz_catalog.mz_schemas s "
+        + _noted("'schema'", "s.id")
+        + f" WHERE s.database_id = {quote_literal(database.database_id)} OR s.database_id IS NULL"
     )
     return Listing(sql, ("name", "comment"), ("name",))
 
