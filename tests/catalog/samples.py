@@ -42,7 +42,7 @@ def create(
         schema_id=schema_id,
         name=name,
         owner=DEFAULT_ROLE_ID,
-        create_sql=sql or f"CREATE SOMETHING {name}",
+        create_sql=sql or f'CREATE TABLE "materialize"."public"."{name}" ("id" int4)',
         columns=stored_columns(desc, defaults),
         depends_on=tuple(item.item_id for item in depends_on),
         definition=definition,
@@ -67,7 +67,8 @@ def create_mv(name: str, *depends_on: Item) -> CreateItemOp:
 def create_index(name: str, on: Item) -> CreateItemOp:
     keys = (IndexKey(position=0), IndexKey(expression="upper(name)"))
     definition = Index(on_id=on.item_id, cluster_id=DEFAULT, keys=keys)
-    return create(name, definition, on)
+    sql = f'CREATE INDEX "{name}" IN CLUSTER "default" ON "{on.name}" ("id", upper("name"))'
+    return create(name, definition, on, sql=sql)
 
 
 def item(snapshot: Snapshot, name: str) -> Item:

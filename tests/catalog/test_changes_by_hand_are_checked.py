@@ -5,14 +5,15 @@ from collections.abc import Sequence
 import pytest
 
 from evertide.catalog import draft
-from evertide.catalog.durable.debug import BadEdit, change_by_hand, deleted, edited
+from evertide.catalog.durable.debug import BadEdit, change_by_hand, edited
 from evertide.catalog.durable.log import RowChange, read_all
 from evertide.catalog.durable.persist import PersistLog
 from evertide.catalog.durable.rows import StoredRow
 from evertide.vocab.ids import Epoch
 from tests.catalog.environment import Environment
 
-ROLE = '{"role_id":"u1"}'
+CLUSTER = '{"cluster_id":"u1"}'
+OF_NOBODY = '{"name":"x","owner":"u77","variant":{"is":"virtual"}}'
 SPELLED = StoredRow("setting", '{ "name" : "a" }', '{ "value" : "1" }')
 
 
@@ -26,8 +27,8 @@ async def test_what_the_draft_lets_pass_is_found_in_the_whole(
     await environment.serve()
     stored = await rows(environment)
     monkeypatch.setattr(draft, "refuse_broken", lambda *_: None)
-    with pytest.raises(BadEdit, match="refers to role u1"):
-        deleted(stored, "role", ROLE, now_ms=1)
+    with pytest.raises(BadEdit, match="refers to role u77"):
+        edited(stored, "cluster", CLUSTER, OF_NOBODY, now_ms=1)
 
 
 async def test_a_change_takes_back_the_row_as_it_is_stored(environment: Environment) -> None:

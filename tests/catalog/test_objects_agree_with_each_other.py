@@ -16,7 +16,9 @@ from evertide.catalog.objects import (
     Comment,
     Database,
     DefaultPrivilege,
+    IdAllocator,
     ObjectKind,
+    Role,
     RoleMembership,
     Secret,
     SystemPrivilege,
@@ -83,6 +85,14 @@ BROKEN: list[tuple[CatalogObject, str]] = [
         Database(database_id=DatabaseId("u7"), oid=1, name="materialize", owner=DEFAULT_ROLE_ID),
         "database name 'materialize' is that of database u1 and database u7",
     ),
+    (
+        Role(role_id=RoleId("u7"), oid=20_001, name="r"),
+        "oid '20001' is that of database u1 and role u7",
+    ),
+    (
+        Secret(secret_id=ItemId("u51"), oid=11, schema_id=PUBLIC, name="x", owner=DEFAULT_ROLE_ID),
+        "oid '11' is that of schema s2 and secret u51",
+    ),
     (comment("u77"), "comment item/u77/- refers to item u77, which does not exist"),
     (comment("u1", 3), "comment item/u1/3 is about a column that does not exist"),
     (
@@ -107,6 +117,14 @@ BROKEN: list[tuple[CatalogObject, str]] = [
 ]
 
 
+def roomy(snapshot: Snapshot) -> Snapshot:
+    """With all numbers below 100000 used up, so that objects may have any of them."""
+    allocators = list(snapshot.of_type(IdAllocator))
+    raised = [msgspec.structs.replace(each, next_number=100_000) for each in allocators]
+    gone = [CatalogUpdate(each, -1) for each in allocators]
+    return snapshot.apply([*gone, *(CatalogUpdate(each, 1) for each in raised)], snapshot.upper)
+
+
 def test_a_catalog_that_ops_made_has_no_fault() -> None:
     assert faults_of(new_snapshot()) == []
     assert faults_of(populated()) == []
@@ -115,7 +133,7 @@ def test_a_catalog_that_ops_made_has_no_fault() -> None:
 @pytest.mark.parametrize(("added", "fault"), BROKEN, ids=[fault for _, fault in BROKEN])
 def test_a_fault_is_named_wherever_it_is_met(added: CatalogObject, fault: str) -> None:
     """Goal: a look at the whole catalog and the end of a transaction find the same."""
-    snapshot = populated()
+    snapshot = roomy(populated())
     assert faults_of(snapshot.apply([CatalogUpdate(added, 1)], snapshot.upper)) == [fault]
     draft = Draft(snapshot, now_ms=1, user=None)
     draft.create(added)

@@ -12,6 +12,7 @@ from evertide.catalog.durable.bootstrap import bootstrap_updates
 from evertide.catalog.durable.codec import CATALOG_VERSION, decode_object, encode_object
 from evertide.catalog.durable.rows import StoredRow
 from evertide.catalog.durable.upgrade.steps import upgraded
+from evertide.catalog.faults import CatalogFault
 from evertide.catalog.objects import CatalogUpdate, IdAllocator, IntrospectionSourceIndex
 from evertide.catalog.snapshot import Snapshot
 from evertide.vocab.timestamp import Timestamp
@@ -44,7 +45,9 @@ def test_an_upgraded_empty_environment_equals_a_new_one(version: int) -> None:
 def test_every_cluster_gets_its_own_reports_and_ids_go_on_after_them() -> None:
     cluster = '{"name":"%s","owner":"u1","variant":{"is":"unmanaged"}}'
     more = [StoredRow("cluster", f'{{"cluster_id":"u{n}"}}', cluster % f"c{n}") for n in (10, 2, 9)]
-    rows = upgraded([*new_of(1), *more], stored=1, wanted=2)
+    allocator = StoredRow("id_allocator", '{"name":"cluster"}', '{"next_number":11}')
+    first = [row for row in new_of(1) if (row.kind, row.key) != (allocator.kind, allocator.key)]
+    rows = upgraded([*first, allocator, *more], stored=1, wanted=2)
     indexes = [o for o in map(decode_object, rows) if isinstance(o, IntrospectionSourceIndex)]
     by_number = sorted(indexes, key=lambda index: int(index.index_id.removeprefix("si")))
     assert [i.cluster_id for i in by_number] == [f"u{n}" for n in (1, 1, 2, 2, 9, 9, 10, 10)]
@@ -80,3 +83,9 @@ def _modules(node: ast.AST) -> list[str]:
         return [node.module or ""]
     assert isinstance(node, ast.Import)
     return [alias.name for alias in node.names]
+
+
+@pytest.mark.parametrize("version", [0, -3])
+def test_a_version_that_never_was_is_told(version: int) -> None:
+    with pytest.raises(CatalogFault, match=f"of version {version}, which never was"):
+        upgraded(new_of(1), stored=version, wanted=CATALOG_VERSION)

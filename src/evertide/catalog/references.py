@@ -1,5 +1,6 @@
 """What each object is called and what it refers to: the facts behind every index and check."""
 
+import re
 from collections.abc import Iterator
 from typing import TypeAlias, assert_never
 
@@ -50,17 +51,28 @@ CLUSTER_NAME = "cluster name"
 MEMBER_NAME = "name in cluster"  # replicas and profiles
 ITEM_NAME = "name in schema"  # items and secrets
 GLOBAL_ID = "global id"
+OID = "oid"
+
+# Names of the allocators that numbers of more than one kind come from.
+OID_ALLOCATOR = "oid"
+ID_ALLOCATOR = "user"  # items, secrets and global ids
+
+# What allocators give: to users' objects, and to what clusters report.
+_ALLOCATED = re.compile(r"(?:u|si)([1-9][0-9]*)")
 
 
 def names_of(found: CatalogObject) -> Iterator[NameKey]:
     """All that no other object may have too."""
     match found:
-        case Database(name=name):
+        case Database(name=name, oid=oid):
             yield DATABASE_NAME, name
-        case Schema(database_id=database_id, name=name):
+            yield OID, oid
+        case Schema(database_id=database_id, name=name, oid=oid):
             yield SCHEMA_NAME, database_id, name
-        case Role(name=name):
+            yield OID, oid
+        case Role(name=name, oid=oid):
             yield ROLE_NAME, name
+            yield OID, oid
         case Cluster(name=name):
             yield CLUSTER_NAME, name
         case ClusterReplica() | ClusterProfile():
@@ -68,11 +80,14 @@ def names_of(found: CatalogObject) -> Iterator[NameKey]:
         case Item():
             yield ITEM_NAME, found.schema_id, found.name
             yield from ((GLOBAL_ID, version.global_id) for version in found.versions)
+            yield OID, found.oid
         case Secret():
             yield ITEM_NAME, found.schema_id, found.name
             yield GLOBAL_ID, found.secret_id
-        case IntrospectionSourceIndex(index_id=index_id):
+            yield OID, found.oid
+        case IntrospectionSourceIndex(index_id=index_id, oid=oid):
             yield GLOBAL_ID, index_id
+            yield OID, oid
         case SystemObjectMapping(object_id=object_id):
             yield "system object id", object_id
         case (
@@ -91,6 +106,47 @@ def names_of(found: CatalogObject) -> Iterator[NameKey]:
             return
         case _:
             assert_never(found)
+
+
+def ids_of(found: CatalogObject) -> Iterator[tuple[str, str]]:
+    """The object's own ids, each with the allocator that users' ids of this sort come from."""
+    match found:
+        case Database() | Schema() | Role() | Cluster() | ClusterReplica() | ClusterProfile():
+            yield found.KIND.value, getattr(found, found.KEY[0])
+        case Item():
+            yield ID_ALLOCATOR, found.item_id
+            yield from ((ID_ALLOCATOR, version.global_id) for version in found.versions)
+        case Secret():
+            yield ID_ALLOCATOR, found.secret_id
+        case IntrospectionSourceIndex():
+            yield found.KIND.value, found.index_id
+        case _:
+            return
+
+
+def numbers_of(found: CatalogObject) -> Iterator[tuple[str, int]]:
+    """Numbers that the object has used up, each with its allocator; some may come twice.
+
+    Ids of the system come from no allocator, and its oids are below all that one gives.
+    """
+    for allocator, text in ids_of(found):
+        allocated = _ALLOCATED.fullmatch(text)
+        if allocated is not None:
+            yield allocator, int(allocated[1])
+    match found:
+        case AuditEvent(event_id=number) | StorageUsage(usage_id=number):
+            yield found.KIND.value, number
+        case _:
+            yield from ((OID_ALLOCATOR, oid) for oid in oids_of(found))
+
+
+def oids_of(found: CatalogObject) -> Iterator[int]:
+    """The object's oid, if its kind has one."""
+    match found:
+        case Database() | Schema() | Role() | Item() | Secret() | IntrospectionSourceIndex():
+            yield found.oid
+        case _:
+            return
 
 
 def references_of(found: CatalogObject) -> Iterator[ObjectKey]:

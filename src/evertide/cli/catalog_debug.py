@@ -9,22 +9,22 @@ import asyncio
 import json
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from evertide.catalog.checks import faults_of
 from evertide.catalog.durable.catalog import dumped
-from evertide.catalog.durable.debug import BadEdit, change_by_hand, deleted, edited
+from evertide.catalog.durable.debug import BadEdit, change_by_hand, deleted, edited, noted
 from evertide.catalog.durable.log import RowChange, read_all
 from evertide.catalog.durable.move import move_catalog
 from evertide.catalog.durable.place import CatalogKind, CatalogPlace
 from evertide.catalog.durable.protocol import IncompatibleVersion, Uninitialized
 from evertide.catalog.durable.rows import StoredRow
 from evertide.catalog.faults import CatalogFault
-from evertide.catalog.objects import ManagedCluster
+from evertide.catalog.objects import AuditDetail, Item, ItemKind, ManagedCluster
 from evertide.catalog.snapshot import Snapshot
 from evertide.cli.child import end_of, start_logging
 from evertide.cli.config import (
@@ -50,10 +50,25 @@ from evertide.persist.faults import PersistFault
 from evertide.persist.push.notify import LocalNotifier
 from evertide.persist.store.overlay import OverlayBlob
 from evertide.persist.store.protocol import Blob, Store
+from evertide.sql.parser.entry import parse_statement
+from evertide.sql.syntax.definition import (
+    CreateIndexStatement,
+    CreateMaterializedViewStatement,
+    CreateTableStatement,
+    CreateViewStatement,
+)
 from evertide.vocab.clock import SystemClock
+from evertide.vocab.errors import SqlError
 from evertide.vocab.ids import Epoch
 
 Decide: TypeAlias = Callable[[Sequence[StoredRow]], Sequence[RowChange]]
+
+_STATEMENTS: Final[Mapping[ItemKind, type[object]]] = {
+    ItemKind.TABLE: CreateTableStatement,
+    ItemKind.VIEW: CreateViewStatement,
+    ItemKind.MATERIALIZED_VIEW: CreateMaterializedViewStatement,
+    ItemKind.INDEX: CreateIndexStatement,
+}
 
 
 def run(arguments: argparse.Namespace, config: Config) -> int:
@@ -78,14 +93,16 @@ async def _run(arguments: argparse.Namespace, config: Config) -> int:
             return await _upgrade_check(config, arguments.cluster_replica_sizes)
         case "edit":
             kind, key, value = arguments.object_type, arguments.key, arguments.value
-            change = partial(edited, kind=kind, key=key, value=value, now_ms=now_ms)
+            change = partial(
+                edited, kind=kind, key=key, value=value, now_ms=now_ms, sql_fault=_sql_fault
+            )
             return await _change(config, change, f"edited {kind} {key}")
         case "delete":
             kind, key = arguments.object_type, arguments.key
             change = partial(deleted, kind=kind, key=key, now_ms=now_ms)
             return await _change(config, change, f"deleted {kind} {key}")
         case "move":
-            return await _move(config, arguments.to)
+            return await _move(config, arguments.to, now_ms)
         case _:
             raise AssertionError(arguments.action)
 
@@ -159,6 +176,7 @@ async def _upgrade_check(config: Config, sizes: Path | None) -> int:
     async with _copy(config) as place:
         snapshot = await place.openable(SystemClock()).check_open()
     faults = faults_of(snapshot)
+    faults.extend(filter(None, map(_sql_fault, snapshot.items.values())))
     if known is not None:
         faults.extend(_unknown_sizes(snapshot, known))
     if faults:
@@ -205,12 +223,40 @@ async def _change(config: Config, decide: Decide, done: str) -> int:
     return EXIT_OK
 
 
-async def _move(config: Config, to: str) -> int:
+def _sql_fault(item: Item) -> str | None:
+    """What keeps the stored SQL of an item from being read, in words; None if nothing does."""
+    who = f'create_sql of {item.kind.sql_words} "{item.name}" ({item.item_id})'
+    try:
+        statement = parse_statement(item.create_sql)
+    except SqlError as error:
+        where = "" if error.position is None else f" at character {error.position}"
+        return f"{who} does not parse{where}: {error.message}"
+    if not isinstance(statement, _STATEMENTS[item.kind]):
+        return f"{who} does not create a {item.kind.sql_words}"
+    return None
+
+
+async def _move(config: Config, to: str, now_ms: int) -> int:
     if to not in CATALOGS:
         raise UsageError(f"--to must be one of {', '.join(CATALOGS)}, not {to}")
+    wanted = CatalogKind(to)
     async with _copy(config) as place:
-        await move_catalog(place, CatalogKind(to))
+        if await _kept_as(place) is wanted:
+            print(f"the catalog is kept as {to} already; nothing was changed")
+            return EXIT_OK
+        await _moved(place, wanted, now_ms)
     async with _original(config) as place:
-        epoch = await move_catalog(place, CatalogKind(to))
+        epoch = await _moved(place, wanted, now_ms)
     print(f"the catalog is kept as {to} now; the epoch is {epoch}")
     return EXIT_OK
+
+
+async def _moved(place: CatalogPlace, to: CatalogKind, now_ms: int) -> Epoch:
+    """Move, then note it where the catalog is now: an event must not tell of a move that failed."""
+    details: dict[str, AuditDetail] = {"from": await _kept_as(place), "to": to}
+    await move_catalog(place, to)
+    return await change_by_hand(place, partial(noted, details=details, now_ms=now_ms))
+
+
+async def _kept_as(place: CatalogPlace) -> CatalogKind:
+    return await place.kind() or CatalogKind.PERSIST

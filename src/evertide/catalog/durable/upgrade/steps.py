@@ -7,6 +7,7 @@ from typing import Final, TypeAlias
 from evertide.catalog.durable.rows import StoredRow
 from evertide.catalog.durable.upgrade.from_1_to_2 import from_1_to_2
 from evertide.catalog.durable.upgrade.plain import PlainRow, to_plain, to_stored
+from evertide.catalog.faults import CatalogFault
 
 Step: TypeAlias = Callable[[Sequence[PlainRow]], Sequence[PlainRow]]
 
@@ -28,6 +29,8 @@ def upgraded(rows: Sequence[StoredRow], *, stored: int, wanted: int) -> Sequence
     """The rows after every step in between, with the version that they then are of."""
     if stored == wanted:
         return rows
+    if stored < min(STEPS):
+        raise CatalogFault(f"the catalog says that it is of version {stored}, which never was")
     plain_rows: Sequence[PlainRow] = [to_plain(row) for row in rows]
     for version in range(stored, wanted):
         plain_rows = STEPS[version](plain_rows)

@@ -1,0 +1,107 @@
+"""What must hold of an object by itself: ids, names, numbers and times that can be meant.
+
+Ops only ever make such objects. Edits by hand may ask for others, and a catalog may hold some from
+a time when nobody looked.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from evertide.catalog.objects import (
+    CatalogObject,
+    Cluster,
+    ClusterProfile,
+    Comment,
+    Config,
+    IdAllocator,
+    IntrospectionSourceIndex,
+    Item,
+    ManagedCluster,
+    MaterializedView,
+    ObjectKind,
+    StorageUsage,
+    TimelineTimestamp,
+)
+from evertide.catalog.references import OID_ALLOCATOR, ids_of, oids_of
+from evertide.vocab.timestamp import EMPTY_FRONTIER, MIN_TS, Timestamp
+
+COMMENTABLE: Final = (
+    ObjectKind.CLUSTER,
+    ObjectKind.CLUSTER_PROFILE,
+    ObjectKind.CLUSTER_REPLICA,
+    ObjectKind.DATABASE,
+    ObjectKind.ITEM,
+    ObjectKind.ROLE,
+    ObjectKind.SCHEMA,
+    ObjectKind.SECRET,
+)
+
+_ID: Final = re.compile(r"[su][1-9][0-9]*")
+_REPORT_ID: Final = re.compile(r"si[1-9][0-9]*")
+_LAST_OID: Final = 2**32 - 1
+_LAST_NUMBER: Final = 2**63 - 1
+
+
+def oddities_of(found: CatalogObject) -> Iterator[str]:
+    """What is wrong with the object, each as the end of a sentence that begins with its name."""
+    yield from _odd_ids(found)
+    if getattr(found, "name", None) == "":
+        yield "has an empty name"
+    for oid in oids_of(found):
+        if not 1 <= oid <= _LAST_OID:
+            yield f"has the oid {oid}, which is not between 1 and {_LAST_OID}"
+    yield from _odd_numbers(found)
+    if isinstance(found, Item):
+        yield from _odd_versions(found)
+    if isinstance(found, Comment) and found.object_kind not in COMMENTABLE:
+        yield f"is on a {found.object_kind}, but must be on one of {', '.join(COMMENTABLE)}"
+
+
+def _odd_ids(found: CatalogObject) -> Iterator[str]:
+    reports = isinstance(found, IntrospectionSourceIndex)
+    wanted, words = (_REPORT_ID, "si") if reports else (_ID, "u or s")
+    for _, text in ids_of(found):
+        if wanted.fullmatch(text) is None:
+            yield f"has the id '{text}', which is not {words} and a number"
+
+
+def _odd_numbers(found: CatalogObject) -> Iterator[str]:
+    match found:
+        case TimelineTimestamp(ts=ts) | Item(definition=MaterializedView(as_of=ts)):
+            yield from _odd_time(ts)
+        case StorageUsage():
+            yield from _odd_time(found.collected_at_ms)
+            yield from _negative("size", found.size_bytes)
+        case Config(value=value):
+            yield from _negative("value", value)
+        case ClusterProfile(replication_factor=int(factor)):
+            yield from _negative("replication factor", factor)
+        case Cluster(variant=ManagedCluster(replication_factor=factor)):
+            yield from _negative("replication factor", factor)
+        case IdAllocator(name=name, next_number=number):
+            last = _LAST_OID if name == OID_ALLOCATOR else _LAST_NUMBER
+            if not 1 <= number <= last:
+                yield f"has the next number {number}, which is not between 1 and {last}"
+        case _:
+            return
+
+
+def _odd_time(ts: Timestamp | int) -> Iterator[str]:
+    if not MIN_TS <= ts < EMPTY_FRONTIER:
+        yield f"has the timestamp {ts}, which is not between 0 and {EMPTY_FRONTIER - 1}"
+
+
+def _negative(name: str, value: int) -> Iterator[str]:
+    if value < 0:
+        yield f"has the {name} {value}, which is negative"
+
+
+def _odd_versions(item: Item) -> Iterator[str]:
+    if not item.versions:
+        yield "has no version"
+    for column in (column for version in item.versions for column in version.columns):
+        try:
+            column.type.to_sql_type()
+        except ValueError as error:
+            yield f"has the column '{column.name}' of an unknown type: {error}"
