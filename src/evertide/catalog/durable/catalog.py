@@ -135,9 +135,14 @@ class WritableLogCatalog:
         return outcome
 
     async def confirm_leadership(self) -> None:
-        current = await self.current_epoch()
-        if current != self.epoch:
-            raise Fenced(self.epoch, current)
+        await check_current(self.current_epoch, self.epoch)
+
+
+async def check_current(current_epoch: Callable[[], Awaitable[Epoch]], epoch: Epoch) -> None:
+    """Raises Fenced unless this epoch is the store's own still."""
+    current = await current_epoch()
+    if current != epoch:
+        raise Fenced(epoch, current)
 
 
 def dumped(rows: Sequence[StoredRow]) -> str:

@@ -13,7 +13,8 @@ from evertide.vocab.ids import ShardId
 from evertide.vocab.timestamp import MIN_TS, Timestamp, step_back, step_forward
 
 
-async def _no_shard(_: ShardId) -> ShardState | None:
+async def no_shard(_: ShardId) -> ShardState | None:
+    """For logs whose appends change no data shard."""
     return None
 
 
@@ -26,7 +27,7 @@ class MemoryLog:
         self,
         rows: Iterable[StoredRow] = (),
         upper: Timestamp = MIN_TS,
-        shard_state: Callable[[ShardId], Awaitable[ShardState | None]] = _no_shard,
+        shard_state: Callable[[ShardId], Awaitable[ShardState | None]] = no_shard,
     ) -> None:
         self._updates = [RowUpdate(row, step_back(upper), 1) for row in rows]
         self._upper = upper

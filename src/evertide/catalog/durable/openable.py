@@ -7,7 +7,7 @@ from typing import Final
 from evertide.catalog.durable.catalog import LogCatalog, WritableLogCatalog
 from evertide.catalog.durable.codec import GENERATION_CONFIG
 from evertide.catalog.durable.log import CatalogLog, Stored, difference, read_all
-from evertide.catalog.durable.memory import MemoryLog
+from evertide.catalog.durable.memory import MemoryLog, no_shard
 from evertide.catalog.durable.protocol import ReadableCatalog, Uninitialized, WritableCatalog
 from evertide.catalog.durable.rows import StoredRow
 from evertide.catalog.durable.today import Opening, check_version, opened
@@ -26,10 +26,6 @@ from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp, step_back, ste
 _PATIENCE: Final = 5
 
 
-async def _no_shard(_: ShardId) -> ShardState | None:
-    return None
-
-
 class LogOpenableCatalog:
     """The catalog of one environment.
 
@@ -45,7 +41,7 @@ class LogOpenableCatalog:
         environment_id: EnvironmentId,
         clock: Clock,
         *,
-        shard_state: Callable[[ShardId], Awaitable[ShardState | None]] = _no_shard,
+        shard_state: Callable[[ShardId], Awaitable[ShardState | None]] = no_shard,
     ) -> None:
         self._store = store
         self._log_for = log_for

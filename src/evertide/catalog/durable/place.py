@@ -5,13 +5,13 @@ from enum import StrEnum
 from functools import partial
 from typing import Final, assert_never
 
+from evertide.catalog.durable.catalog import check_current
 from evertide.catalog.durable.log import CatalogLog
 from evertide.catalog.durable.openable import LogOpenableCatalog
 from evertide.catalog.durable.persist import PersistLog, catalog_shard
 from evertide.catalog.durable.shadow import ShadowLog
 from evertide.catalog.durable.stash import StashLog
 from evertide.catalog.faults import CatalogFault
-from evertide.persist.faults import Fenced
 from evertide.persist.handle import PersistClient
 from evertide.persist.state import ShardState
 from evertide.persist.store.protocol import Store
@@ -119,7 +119,7 @@ class CatalogPlace:
                 return ShadowLog(
                     self.log(CatalogKind.PERSIST, epoch),
                     self.log(CatalogKind.STASH, epoch),
-                    partial(self._confirm_leadership, epoch),
+                    partial(check_current, self.store.current_epoch, epoch),
                 )
             case _:
                 assert_never(kind)
@@ -133,11 +133,6 @@ class CatalogPlace:
         return LogOpenableCatalog(
             self.store, self.log_for, self.environment_id, clock, shard_state=self._shard_state
         )
-
-    async def _confirm_leadership(self, epoch: Epoch) -> None:
-        current = await self.store.current_epoch()
-        if current != epoch:
-            raise Fenced(epoch, current)
 
     async def _shard_state(self, shard_id: ShardId) -> ShardState | None:
         client = self.client_for(await self.store.current_epoch())
