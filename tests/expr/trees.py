@@ -4,7 +4,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from math import prod
 from random import Random
+from typing import cast
 
+from evertide.expr.functions.row import ScalarFunction
+from evertide.expr.functions.rows import table_function_by_signature
+from evertide.expr.functions.table import by_signature
 from evertide.expr.interpret import Collection
 from evertide.expr.relation import (
     AggregateCall,
@@ -12,6 +16,7 @@ from evertide.expr.relation import (
     Constant,
     Distinct,
     Filter,
+    FlatMap,
     Get,
     Join,
     Map,
@@ -29,6 +34,7 @@ from evertide.expr.relation import (
 from evertide.expr.relation_walk import inputs_of
 from evertide.expr.scalar import (
     And,
+    Call,
     Case,
     Coalesce,
     ColumnRef,
@@ -38,12 +44,28 @@ from evertide.expr.scalar import (
     OuterColumn,
     Scalar,
 )
+from evertide.expr.temporal import MZ_NOW
 from evertide.vocab.datum import Datum, Interval, Row
 from evertide.vocab.ids import GlobalId
-from evertide.vocab.sql_type import BOOL, FLOAT8, INT8, INTERVAL, NUMERIC, TEXT, Kind, SqlType
+from evertide.vocab.sql_type import (
+    BOOL,
+    FLOAT8,
+    INT8,
+    INTERVAL,
+    MZ_TIMESTAMP,
+    NUMERIC,
+    TEXT,
+    Kind,
+    SqlType,
+)
 from tests.expr import sample
 from tests.expr.sample import agg, call, days, lit
 
+TO_TIME = cast(ScalarFunction, by_signature("mz_timestamp(bigint)"))
+TIME_COMPARISONS = [
+    cast(ScalarFunction, by_signature(f"{name}(mz_timestamp,mz_timestamp)"))
+    for name in ("<", "<=", ">", ">=", "=")
+]
 TABLES: dict[GlobalId, Types] = {
     GlobalId("t0"): (INT8, INT8, TEXT),
     GlobalId("t1"): (INT8, FLOAT8),
@@ -115,8 +137,27 @@ def most_rows(relation: Relation) -> int:
             return TABLE_ROWS
         case Join() | OuterJoin() | Apply():
             return prod(below) + sum(below)
+        case FlatMap():
+            return 11 * sum(below)
         case _:
             return sum(below)
+
+
+def temporal_bound(trees: "Trees", types: Types) -> Scalar:
+    """mz_now() compared with a value in the row; NULL, and failing, where others may be."""
+    rng = trees.rng
+    middle = lit(rng.choice(trees.times))
+    given = trees.scalar(types, INT8, 1)
+    spread = call(sample.TIMES, given, lit(4)) if trees.fallible else given
+    value: Scalar = call(sample.ADD, middle, spread)
+    if rng.random() < 0.1:
+        value = lit(rng.choice([0, 2**63 - 1]))
+    bound = Call(TO_TIME, (value,), MZ_TIMESTAMP)
+    sides = (MZ_NOW, bound) if rng.random() < 0.5 else (bound, MZ_NOW)
+    compared = Call(rng.choice(TIME_COMPARISONS), sides, BOOL)
+    if rng.random() < 0.1 and compared.function.name != "=":
+        return call(sample.NOT, compared)
+    return compared
 
 
 @dataclass
@@ -127,6 +168,9 @@ class Trees:
     fallible: bool = True
     outer: bool = True
     correlated: bool = False
+    # Table functions, and filters by mz_now() about such times.
+    flat: bool = False
+    times: range = range(0)
     # Types of the rows around what is being made, innermost first.
     around: tuple[Types, ...] = ()
 
@@ -141,6 +185,10 @@ class Trees:
             makers += [self._outer_join, self._outer_join]
         if self.correlated:
             makers += [self._apply] * 8
+        if self.flat:
+            makers += [self._flat_map] * 4
+        if self.times:
+            makers += [self._temporal] * 5
         made = self.rng.choice(makers)(depth - 1)
         if most_rows(made) > MOST_ROWS:
             return self._leaf()
@@ -202,6 +250,24 @@ class Trees:
         if self.rng.random() < 0.2:
             on = ()
         return OuterJoin(self.rng.choice(["left", "right", "full"]), left, right, on)
+
+    def _flat_map(self, depth: int) -> Relation:
+        """Short series; where that is allowed, some fail, for want of a step."""
+        source = self.relation(depth)
+        bounds = [self.scalar(source.types, INT8, 1), self.scalar(source.types, INT8, 1)]
+        step = self.rng.choice([1, 1, 2, -1, 0 if self.fallible else 1])
+        clipped = tuple(Case(((call(sample.LESS, b, lit(9)), b),), lit(3), INT8) for b in bounds)
+        function = table_function_by_signature("generate_series(bigint,bigint,bigint)")
+        return FlatMap(source, function, (*clipped, lit(step)), self.rng.random() < 0.3)
+
+    def _temporal(self, depth: int) -> Relation:
+        """One or two bounds, and sometimes something else beside them."""
+        source = self.relation(depth)
+        count = self.rng.choice([1, 1, 2])
+        predicates = [temporal_bound(self, source.types) for _ in range(count)]
+        if self.rng.random() < 0.4:
+            predicates += self.predicates(source.types)
+        return Filter(source, tuple(self.rng.sample(predicates, len(predicates))))
 
     def _apply(self, depth: int) -> Relation:
         return self.subquery(depth)

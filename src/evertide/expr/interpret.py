@@ -13,6 +13,7 @@ from typing import TypeAlias, assert_never, cast
 from evertide.expr.aggregate import evaluate_aggregate, least_error
 from evertide.expr.budget import Budget
 from evertide.expr.compile import Evaluate, compile_predicates, compile_scalar
+from evertide.expr.flat_rows import compile_flat_rows
 from evertide.expr.join_order import Extension, connected_order, inner_equivalences
 from evertide.expr.outer_columns import bind_row, free_columns
 from evertide.expr.relation import (
@@ -219,19 +220,16 @@ def _filter(source: Collection, holds: Callable[[Row], bool]) -> Collection:
 
 
 def _flat_map(node: FlatMap, source: Collection, budget: Budget) -> Collection:
-    arguments = [compile_scalar(argument) for argument in node.arguments]
+    rows_of = compile_flat_rows(node.function, node.arguments, ordinality=node.ordinality)
     rows: list[Counted] = []
     errors = list(source.errors)
     for row, count in source.rows:
         try:
-            values = [argument(row) for argument in arguments]
-            given = [] if None in values else list(node.function.body(*values))
+            given = rows_of(row)
         except SqlError as error:
             errors.append((encode_error(error), count))
             continue
         budget.spend(len(given))
-        if node.ordinality:
-            given = [(*one, number) for number, one in enumerate(given, 1)]
         rows += [(row + one, count) for one in given]
     return Collection(rows, errors)
 

@@ -1,7 +1,7 @@
 """What of a tree only the interpreter can run, in this process and for one statement."""
 
 from evertide.expr.functions.row import Knowledge
-from evertide.expr.relation import FlatMap, Reduce, Relation
+from evertide.expr.relation import Reduce, Relation
 from evertide.expr.relation_walk import scalars_of
 from evertide.expr.scalar import Call, Scalar
 from evertide.expr.scalar_walk import children
@@ -11,8 +11,6 @@ from evertide.expr.traverse import walk
 def interpreted_only(relation: Relation) -> str | None:
     """Words for the first such part; None: every executor can run the relation."""
     for node in walk(relation):
-        if isinstance(node, FlatMap):
-            return f"table function {node.function.name} of arguments that are not constants"
         if isinstance(node, Reduce):
             ordered = [call for call in node.aggregates if call.order]
             if ordered:

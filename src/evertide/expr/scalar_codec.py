@@ -30,6 +30,8 @@ from evertide.expr.scalar import (
 from evertide.vocab.datum import Datum, Interval, Row
 from evertide.vocab.sql_type import Kind, SqlType
 
+# Kinds whose datums are not plain as they are.
+_CHANGED = frozenset({Kind.NUMERIC, Kind.INTERVAL, Kind.ARRAY, Kind.LIST})
 # What msgpack can hold.
 Plain: TypeAlias = "bool | int | float | str | bytes | list[Plain] | None"
 # Finds a row of the function table by its signature.
@@ -93,6 +95,8 @@ def plain_datum(sql_type: SqlType, datum: Datum) -> Plain:
         case Kind.ARRAY | Kind.LIST:
             assert sql_type.element is not None, "an array or list has an element type"
             parts = cast("tuple[Datum, ...]", datum)
+            if sql_type.element.kind not in _CHANGED:
+                return cast("list[Plain]", list(parts))
             return [plain_datum(sql_type.element, part) for part in parts]
         case _:
             return cast(Plain, datum)

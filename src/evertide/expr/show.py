@@ -1,5 +1,6 @@
 """Trees as text, for EXPLAIN and for failing tests."""
 
+from collections.abc import Callable
 from typing import assert_never
 
 from evertide.expr.relation import (
@@ -36,30 +37,32 @@ from evertide.expr.scalar import (
     Scalar,
     SessionCall,
 )
+from evertide.vocab.ids import GlobalId
 
 # Constants are shown by their first rows only.
 _SHOWN_ROWS = 5
 
 
-def show_relation(relation: Relation) -> str:
-    """One line per node, inputs indented below it."""
+def show_relation(relation: Relation, name: Callable[[GlobalId], str] = str) -> str:
+    """One line per node, inputs indented below it; collections are named by `name`."""
     lines: list[str] = []
     stack = [(relation, 0)]
     while stack:
         node, depth = stack.pop()
-        lines.append("  " * depth + _head(node))
+        lines.append("  " * depth + show_node(node, name))
         stack.extend((child, depth + 1) for child in reversed(inputs_of(node)))
     return "\n".join(lines)
 
 
-def _head(node: Relation) -> str:
+def show_node(node: Relation, name: Callable[[GlobalId], str] = str) -> str:
+    """One operator without its inputs."""
     match node:
         case Constant(rows=rows):
             shown = ", ".join(str(row) for row, _ in rows[:_SHOWN_ROWS])
             more = f", ... {len(rows)} rows" if len(rows) > _SHOWN_ROWS else ""
             return f"Constant [{shown}{more}]"
         case Get(global_id=global_id):
-            return f"Get {global_id}"
+            return f"Get {name(global_id)}"
         case Project(columns=columns):
             return f"Project [{', '.join(f'#{c}' for c in columns)}]"
         case Map(scalars=scalars):

@@ -1,6 +1,6 @@
 """Functions of arrays, once per element type. Arrays have one dimension and begin at 1."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Final
 
 from evertide.expr.functions.build import total
@@ -12,6 +12,8 @@ from evertide.vocab.datum import Datum
 from evertide.vocab.sql_type import BOOL, INT4, TEXT, Kind, SqlType, array_of
 
 Elements = tuple[Datum, ...]
+# Longer arrays are looked up in, not gone through.
+_LONG: Final = 16
 # Spark's size of NULL depends on settings.
 _SIZE: Final = "CASE WHEN {0} IS NOT NULL THEN size({0}) END"
 
@@ -70,13 +72,38 @@ def _same(element: SqlType) -> Callable[[Datum, Datum], bool]:
     return same
 
 
+class _Members:
+    """Answers whether arrays hold a value, quickly for a long one that is asked again and again."""
+
+    def __init__(self, element: SqlType) -> None:
+        self._key = sort_key(element)
+        # The array last asked, itself kept so that no other has its identity, and its members.
+        self._last: tuple[Elements, frozenset[Hashable]] = ((), frozenset())
+
+    def holds(self, elements: Elements, wanted: Datum) -> bool | None:
+        """As `x = ANY (array)` of values that are not NULL and arrays that may hold some."""
+        last, members = self._last
+        if last is not elements:
+            members = frozenset(map(self._stand_in, elements))
+            self._last = (elements, members)
+        if self._stand_in(wanted) in members:
+            return True
+        return None if None in members else False
+
+    def _stand_in(self, datum: Datum) -> Hashable:
+        return datum if self._key is None or datum is None else self._key(datum)
+
+
 def _search_rows(element: SqlType) -> list[ScalarFunction]:
     array, same = array_of(element), _same(element)
+    members = _Members(element)
 
     def contains_element(wanted: Datum, elements: Elements | None) -> bool | None:
         """`x = ANY (array)`: NULL where only a NULL stands between it and false."""
         if not elements or wanted is None:
             return False if elements == () else None
+        if len(elements) > _LONG:
+            return members.holds(elements, wanted)
         if any(candidate is not None and same(wanted, candidate) for candidate in elements):
             return True
         return None if None in elements else False

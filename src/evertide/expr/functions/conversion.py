@@ -354,10 +354,13 @@ def _micros(millis: int) -> int:
 
 
 def _numeric_to_millis(value: Decimal) -> int:
-    """Only whole numbers of milliseconds are timestamps."""
-    if not value.is_finite() or not 0 <= value < 2**63 or value != value.to_integral_value():
+    """Only whole numbers of milliseconds are timestamps.
+
+    Clients know timestamps of 64 bits without sign; what lies beyond ours is the end of time.
+    """
+    if not value.is_finite() or not 0 <= value < 2**64 or value != value.to_integral_value():
         raise out_of_range(MZ_TIMESTAMP)
-    return int(value)
+    return min(int(value), 2**63 - 1)
 
 
 def _mz_timestamp_rows() -> list[ScalarFunction]:

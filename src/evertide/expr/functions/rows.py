@@ -1,9 +1,10 @@
-"""Functions that give rows: series, the elements of arrays, and what psql asks of the catalog."""
+"""Functions that give rows: series, elements of arrays and jsonb, what psql asks of the catalog."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from evertide.expr.functions.datetime_arithmetic import add_interval
+from evertide.expr.functions.jsonb_rows import JSONB_TABLE_ROWS
 from evertide.expr.functions.row import TableFunction
 from evertide.expr.functions.type_groups import RANGES, REGCLASS, SCALARS, TEXT_ARRAY
 from evertide.persist.coding.keys import key_encoder
@@ -102,6 +103,7 @@ def _array_rows(element: SqlType) -> Iterator[TableFunction]:
 TABLE_FUNCTION_ROWS: Final = (
     *_series_rows(),
     *(row for element in SCALARS for row in _array_rows(element)),
+    *JSONB_TABLE_ROWS,
     TableFunction(
         "pg_options_to_table",
         (TEXT_ARRAY,),
