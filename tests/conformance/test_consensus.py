@@ -114,8 +114,12 @@ async def test_an_old_epoch_can_write_nothing(store: Store) -> None:
             [CompareAndSet(A, 1, b"x"), CompareAndSet(B, None, b"")]
         )
     assert fenced.value.current_epoch == new
+    for change in (CompareAndSet(A, 1, b"x"), CompareAndSet(B, None, b"x")):
+        for alone in (consensus.compare_and_set_each, consensus.compare_and_set_all):
+            with pytest.raises(Fenced):
+                await alone([change])
     with pytest.raises(Fenced):
-        await consensus.compare_and_set_each([CompareAndSet(A, 1, b"x")])
+        await consensus.compare_and_set_each([])
     with pytest.raises(Fenced):
         await consensus.compare_and_set_all(
             [], applied=[AppliedWrite(Timeline.EPOCH_MS, Timestamp(9))]

@@ -200,7 +200,8 @@ async def main():
     store = SqliteStore(Path(sys.argv[1]))
     consensus = store.consensus(await store.raise_epoch())
     for seqno in (None, 1, 2, 3, 4, 5):
-        sets = [CompareAndSet(name, seqno, b"1" * 6_000_000) for name in "ab"]
+        value = bytes([seqno or 0]) * 6_000_000
+        sets = [CompareAndSet(name, seqno, value) for name in "ab"]
         await consensus.compare_and_set_all(sets)
     await consensus.compare_and_set_all([CompareAndSet("c", None, b"")])
     os.kill(os.getpid(), 9)
@@ -256,7 +257,7 @@ async def set_until_refused(consensus: Consensus) -> Head:
     done = await consensus.head(SHARD)
     assert isinstance(done, Head)
     for number in range(60):
-        value = bytes([number]) * 1_500_000
+        value = bytes([number]) * 1_600_000
         change = consensus.compare_and_set_all([CompareAndSet(SHARD, done.seqno, value)])
         (outcome,) = await asyncio.gather(change, return_exceptions=True)
         if outcome != AllSet():

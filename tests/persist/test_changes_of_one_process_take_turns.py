@@ -79,6 +79,26 @@ async def test_a_turn_ends_with_whoever_had_it() -> None:
         pass
 
 
+async def test_a_turn_that_comes_too_late_is_passed_on() -> None:
+    """Whoever gives up in the very moment in which its turn comes must not keep it."""
+    turns, order = Turns(), list[str]()
+
+    async def work(name: str) -> None:
+        async with turns.take([A]):
+            order.append(name)
+
+    async with turns.take([A]):
+        late, leaving, next_one = (asyncio.create_task(work(name)) for name in "123")
+        await asyncio.sleep(0)
+        leaving.cancel()
+    late.cancel()
+    await asyncio.gather(late, leaving, return_exceptions=True)
+    async with asyncio.timeout(60):
+        await next_one
+        await work("4")
+    assert order == ["3", "4"]
+
+
 async def _hold(turns: Turns) -> None:
     async with turns.take([A]):
         await asyncio.Event().wait()

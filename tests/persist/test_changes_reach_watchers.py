@@ -67,11 +67,12 @@ async def test_without_a_notice_the_poll_finds_out() -> None:
         assert await waiting == 3
 
 
+@pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("steps", range(14))
-async def test_a_cancelled_append_is_still_announced(steps: int) -> None:
+async def test_a_cancelled_append_is_still_announced(steps: int, seed: int) -> None:
     """Whoever gives up in the middle must not leave watchers to the poll."""
     store, notifier = MemoryStore(), LocalNotifier()
-    consensus = JitteryConsensus(store.consensus(await store.raise_epoch()), random.Random(1))
+    consensus = JitteryConsensus(store.consensus(await store.raise_epoch()), random.Random(seed))
     client = PersistClient(consensus, MemoryBlob(), notifier=notifier)
     await client.create_shard(SHARD)
     heard = Heard()

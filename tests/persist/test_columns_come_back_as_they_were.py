@@ -3,6 +3,8 @@
 Method: random columns of every type; equality by representation (0.0 is not -0.0, NaN is NaN).
 """
 
+from decimal import Decimal
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -17,6 +19,7 @@ from evertide.persist.coding.encoding import (
     update_schema,
 )
 from evertide.persist.coding.inline import decode_inline, encode_inline
+from evertide.persist.coding.numeric_column import decode_numerics
 from evertide.persist.coding.parts import (
     checksum,
     columns_to_table,
@@ -27,7 +30,7 @@ from evertide.persist.coding.parts import (
 from evertide.persist.coding.updates import to_columns
 from evertide.persist.faults import Corrupt
 from evertide.persist.state import BlobPart
-from evertide.vocab.datum import Row
+from evertide.vocab.datum import Row, reduce_numeric
 from evertide.vocab.relation_desc import RelationDesc, relation_desc
 from evertide.vocab.sql_type import INT4, INTERVAL, NUMERIC, Kind, SqlType, array_of
 from evertide.vocab.timestamp import Timestamp
@@ -58,6 +61,36 @@ def test_a_column_round_trips(sql_type: SqlType) -> None:
         assert repr(decode_column(sql_type, twice)) == repr(datums * 2)
 
     check()
+
+
+SHORT = st.builds(
+    lambda digits, exponent: reduce_numeric(Decimal(digits).scaleb(exponent)),
+    st.integers(-(10**18) + 1, 10**18 - 1) | st.integers(-99, 99),
+    st.integers(-30, 30),
+)
+
+
+@pytest.mark.parametrize("others", [SHORT, st.none(), DATUMS[NUMERIC]], ids=["", "null", "any"])
+def test_many_numerics_are_what_each_of_them_is(others: st.SearchStrategy[Decimal | None]) -> None:
+    @settings(max_examples=60, deadline=None)
+    @given(st.lists(SHORT | others, max_size=40), st.integers(0, 5), st.sampled_from([7, 500]))
+    def check(few: list[Decimal | None], start: int, different: int) -> None:
+        often = [Decimal(i % different - 3).scaleb(-2).normalize() for i in range(500)]
+        datums = [*few, *often]
+        array = encode_column(NUMERIC, datums)
+        assert repr(decode_column(NUMERIC, array)) == repr(datums)
+        assert repr(decode_column(NUMERIC, array.slice(start))) == repr(datums[start:])
+        if all(d is None or (d.is_finite() and len(d.as_tuple().digits) <= 18) for d in few):
+            assert repr(decode_numerics(array.slice(start))) == repr(datums[start:])
+
+    check()
+    nothing = pa.nulls(200, pa.binary())
+    assert decode_column(NUMERIC, nothing) == [None] * 200
+
+
+def test_bytes_that_are_no_numeric_are_not_taken_for_one() -> None:
+    for odd in (b"", b"\xc0", b"\xff\xff", b"\xff\xfe", b"\x00\x00", b"\xc0\x00"):
+        assert decode_numerics(pa.array([b"\x80\x00", odd], pa.binary())) is None
 
 
 @settings(max_examples=25, deadline=None)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from evertide.persist.coding.arrow_inline import encode_arrow
 from evertide.persist.coding.inline import decode_inline, encode_inline
 from evertide.persist.coding.parts import checksum, columns_to_table, decode_part, encode_part
 from evertide.persist.coding.updates import to_columns
@@ -39,6 +40,7 @@ from tests.persist.test_stored_bytes_are_golden import DESC as EVERY_DESC
 from tests.persist.test_stored_bytes_are_golden import STATE_1_BYTES, STATE_2, UPDATES
 
 PAYLOAD = encode_inline(UPDATES)
+IN_COLUMNS = encode_arrow(columns_to_table(EVERY_DESC, to_columns(UPDATES)))
 NAME = ShardId("s12")
 
 
@@ -93,14 +95,15 @@ def test_a_state_from_before_checksums() -> None:
             decode_state(damaged)
 
 
-def test_an_inline_batch() -> None:
-    batch = Batch(MIN_TS, Timestamp(9), MIN_TS, (InlinePart(PAYLOAD, len(UPDATES)),))
+@pytest.mark.parametrize("payload", [PAYLOAD, IN_COLUMNS], ids=["rows", "columns"])
+def test_an_inline_batch(payload: bytes) -> None:
+    batch = Batch(MIN_TS, Timestamp(9), MIN_TS, (InlinePart(payload, len(UPDATES)),))
     state = ShardState(since=MIN_TS, upper=Timestamp(9), since_lag=0, batches=(batch,))
     value = encode_state(state)
-    start = value.index(PAYLOAD)
-    for damaged in (*changed(PAYLOAD), *cut(PAYLOAD)):
+    start = value.index(payload)
+    for damaged in (*changed(payload), *cut(payload)):
         with pytest.raises(Corrupt):
-            decode_state(value[:start] + damaged + value[start + len(PAYLOAD) :], NAME)
+            decode_state(value[:start] + damaged + value[start + len(payload) :], NAME)
 
 
 def test_an_inline_batch_alone() -> None:
@@ -108,6 +111,16 @@ def test_an_inline_batch_alone() -> None:
     for damaged in (*changed(PAYLOAD, every=True), *cut(PAYLOAD)):
         with suppress(Corrupt):
             decode_inline(EVERY_DESC, damaged)
+
+
+def test_an_inline_batch_in_columns_alone() -> None:
+    noticed = 0
+    for damaged in (*changed(IN_COLUMNS), *cut(IN_COLUMNS)):
+        try:
+            decode_inline(EVERY_DESC, damaged)
+        except Corrupt:
+            noticed += 1
+    assert noticed > len(IN_COLUMNS), "most damage is noticed even without the state's checksum"
 
 
 Read = Callable[[PersistClient], Awaitable[Any]]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from evertide.persist.faults import Corrupt
-from evertide.persist.store.protocol import AllSet, Head, StashAppend, StashRow
+from evertide.persist.store.protocol import AllSet, CompareAndSet, Head, StashAppend, StashRow
 from evertide.persist.store.sqlite import SqliteStore
 from evertide.vocab.ids import Epoch, ShardId
 from evertide.vocab.timestamp import Timeline, Timestamp
@@ -39,6 +39,16 @@ def write_file(path: Path, script: str) -> None:
     connection.close()
 
 
+FORMAT_3 = """
+    CREATE TABLE stash (
+        one INTEGER PRIMARY KEY CHECK (one = 1), since INTEGER NOT NULL, upper INTEGER NOT NULL
+    );
+    INSERT INTO stash VALUES (1, 0, 0);
+    INSERT INTO shards VALUES ('s2', 8, zeroblob(100000));
+    PRAGMA user_version = 3;
+"""
+
+
 async def test_a_file_of_the_first_format(tmp_path: Path) -> None:
     path = tmp_path / "consensus.db"
     write_file(path, FORMAT_1)
@@ -64,6 +74,21 @@ async def test_a_file_of_the_second_format(tmp_path: Path) -> None:
     await store.close()
 
 
+async def test_a_file_of_the_third_format(tmp_path: Path) -> None:
+    path = tmp_path / "consensus.db"
+    write_file(path, FORMAT_1 + FORMAT_2 + FORMAT_3)
+    store = SqliteStore(path)
+    consensus = store.consensus(Epoch(7))
+    assert await consensus.shard_ids() == ["s1", "s2"]
+    assert await consensus.head(ShardId("s1")) == Head(3, b"\x01\x02")
+    assert await consensus.head(ShardId("s2")) == Head(8, bytes(100_000))
+    changed = CompareAndSet(ShardId("s2"), 8, b"next")
+    assert await consensus.compare_and_set_each([changed]) == AllSet()
+    assert await consensus.head(ShardId("s2")) == Head(9, b"next")
+    await use_stash(store, Epoch(7))
+    await store.close()
+
+
 async def use_stash(store: SqliteStore, epoch: Epoch) -> None:
     """It is as good as that of a new file."""
     assert await store.stash().upper() == 0
@@ -77,5 +102,5 @@ async def use_stash(store: SqliteStore, epoch: Epoch) -> None:
 async def test_a_file_of_a_later_program(tmp_path: Path) -> None:
     path = tmp_path / "consensus.db"
     write_file(path, FORMAT_1 + "PRAGMA user_version = 99;")
-    with pytest.raises(Corrupt, match="has format 99, this program knows 3"):
+    with pytest.raises(Corrupt, match="has format 99, this program knows 4"):
         SqliteStore(path)

@@ -20,7 +20,7 @@ from evertide.persist.store.memory import MemoryBlob
 from evertide.persist.store.postgres import PostgresStore
 from evertide.persist.store.postgres_pool import Pool
 from evertide.persist.store.postgres_port import PostgresPort
-from evertide.persist.store.protocol import CompareAndSet, Head
+from evertide.persist.store.protocol import AllSet, CompareAndSet, Head
 from evertide.vocab.ids import ShardId
 from evertide.vocab.timestamp import Timestamp
 from tests.persist.racing import DESC, SHARD, append_one, check_rows
@@ -82,18 +82,23 @@ async def write_through_cuts(seed: int, url: str, proxy: CutProxy) -> None:
         await store.close()
 
 
+@pytest.mark.parametrize("cut", range(2))
 @pytest.mark.parametrize("fate", [fate for fate in Fate if fate is not Fate.ARRIVES])
-async def test_one_change_and_one_cut(fate: Fate, postgres_url: str, proxy: CutProxy) -> None:
-    """Each way of losing a change, by itself: done once, under one seqno."""
+async def test_one_change_and_one_cut(
+    fate: Fate, cut: int, postgres_url: str, proxy: CutProxy
+) -> None:
+    """Each way of losing a change, by itself: done once, under one seqno. A shard that is made and
+    one that is there are changed by different statements."""
     store = PostgresStore(proxy.url(postgres_url))
     consensus = store.consensus(await store.raise_epoch())
-    cuts = iter([fate])
+    cuts = iter([*[Fate.ARRIVES] * cut, fate])
     proxy.choose = lambda sent: next(cuts, Fate.ARRIVES) if is_change(sent) else Fate.ARRIVES
-    await consensus.compare_and_set_all([CompareAndSet(A, None, b"1")])
-    await asyncio.sleep(proxy.late_s * 2)
-    await consensus.compare_and_set_all([CompareAndSet(A, 1, b"2")])
-    assert await consensus.head(A) == Head(2, b"2")
-    assert proxy.fates[0] is fate
+    for number in range(3):
+        change = CompareAndSet(A, number or None, b"%d" % number)
+        assert await consensus.compare_and_set_all([change]) == AllSet()
+        await asyncio.sleep(proxy.late_s * 2)
+    assert await consensus.head(A) == Head(3, b"2")
+    assert fate in proxy.fates
     await store.close()
 
 

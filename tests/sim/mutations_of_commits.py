@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -192,10 +192,11 @@ def read_at_the_wall_clock(_: Any) -> Any:
 @mutation((batching.BatchingOracle, "read_ts"))
 def join_the_reading_under_way(real: Any) -> Any:
     async def early(self: Any, timeline: Timeline) -> Timestamp:
-        running = self._reads[timeline]._running
-        if running is not None and not running.done():
-            return await asyncio.shield(running)
-        return await real(self, timeline)
+        under_way = vars(self).setdefault("_under_way", {})
+        running = under_way.get(timeline)
+        if running is None or running.done():
+            running = under_way[timeline] = asyncio.ensure_future(real(self, timeline))
+        return cast(Timestamp, await asyncio.shield(running))
 
     return early
 

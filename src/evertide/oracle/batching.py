@@ -54,22 +54,44 @@ class _Rounds(Generic[T]):
 
     def __init__(self, call: Callable[[int], Awaitable[T]]) -> None:
         self._call = call
-        self._running: asyncio.Task[T] | None = None
-        self._next: asyncio.Task[T] | None = None
-        # How many wait for the next.
-        self._callers = 0
+        self._running: asyncio.Task[None] | None = None
+        self._next: asyncio.Task[None] | None = None
+        # Those who wait for the next. Each has a future of its own: whoever gives up must not end
+        # the call for the others.
+        self._waiting: list[asyncio.Future[T]] = []
 
     async def join(self) -> tuple[T, int]:
         """The answer, and this caller's place among those who share it."""
         if self._next is None:
             self._next = asyncio.create_task(self._round(self._running))
-        place, self._callers = self._callers, self._callers + 1
-        # A caller that gives up must not end the call for the others.
-        return await asyncio.shield(self._next), place
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        place = len(self._waiting)
+        self._waiting.append(answer)
+        return await answer, place
 
-    async def _round(self, before: "asyncio.Task[T] | None") -> T:
-        if before is not None and not before.done():
-            await asyncio.wait([before])
-        callers, self._callers = self._callers, 0
+    async def _round(self, before: "asyncio.Task[None] | None") -> None:
+        waiting = self._waiting  # who comes while it waits is in there, too
+        try:
+            if before is not None and not before.done():
+                await asyncio.wait([before])
+            self._start_anew()
+            told = await self._call(len(waiting))
+        except asyncio.CancelledError:
+            if self._waiting is waiting:
+                self._start_anew()
+            for answer in waiting:
+                answer.cancel()
+            raise
+        except Exception as error:  # noqa: BLE001 - not this task's to handle: the askers are told
+            for answer in waiting:
+                if not answer.done():
+                    answer.set_exception(error)
+        else:
+            for answer in waiting:
+                if not answer.done():
+                    answer.set_result(told)
+
+    def _start_anew(self) -> None:
+        """Whoever comes from now on shares the next call."""
+        self._waiting = []
         self._running, self._next = self._next, None
-        return await self._call(callers)

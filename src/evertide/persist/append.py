@@ -4,12 +4,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from evertide.persist.coding.batch import UpdateBatch, to_batch
 from evertide.persist.coding.schemas import column_types
 from evertide.persist.faults import PersistFault, StoreFull
 from evertide.persist.machine import Applied, ApplyOutcome, Machine, Refused
 from evertide.persist.prepare import discard, store_updates
 from evertide.persist.read import ShardReader
 from evertide.persist.state import (
+    BlobPart,
     Changed,
     Forgotten,
     Missing,
@@ -82,14 +84,13 @@ class Appender:
     async def append_each(self, appends: Sequence[Append]) -> list[AppendOutcome]:
         """Each for itself, in one store transaction; outcomes in the order of appends."""
         prepared = await self._prepare(appends)
-        changes = [_change(one, parts) for one, parts in zip(appends, prepared, strict=True)]
         try:
-            results = await self._machine.apply_each(changes)
+            results = await self._machine.apply_each([_change(one) for one in prepared])
         except StoreFull:
             await self._take_back(prepared)
             raise
-        for one, parts, result in zip(appends, prepared, results, strict=True):
-            await self._finish(one, parts, result if isinstance(result, ShardState) else None)
+        for one, result in zip(prepared, results, strict=True):
+            await self._finish(one, result if isinstance(result, ShardState) else None)
         return [_outcome(result) for result in results]
 
     async def append_all(
@@ -140,15 +141,14 @@ class Appender:
         apply: Callable[[list[ShardChange]], Awaitable[ApplyOutcome | ClaimLost]],
     ) -> Appended | Refused | ClaimLost | StashMismatch:
         prepared = await self._prepare(appends)
-        changes = [_change(one, parts) for one, parts in zip(appends, prepared, strict=True)]
         try:
-            outcome = await apply(changes)
+            outcome = await apply([_change(one) for one in prepared])
         except StoreFull:
             await self._take_back(prepared)
             raise
         states = outcome.states if isinstance(outcome, Applied) else {}
-        for one, parts in zip(appends, prepared, strict=True):
-            await self._finish(one, parts, states.get(one.shard_id))
+        for one in prepared:
+            await self._finish(one, states.get(one.append.shard_id))
         if not isinstance(outcome, Applied):
             return outcome
         uppers = [one.upper for one in appends]
@@ -156,46 +156,65 @@ class Appender:
             uppers.append(step_forward(stash.write_ts))
         return Appended(max(uppers, default=MIN_TS))
 
-    async def _prepare(self, appends: Sequence[Append]) -> list[tuple[Part, ...]]:
-        for one in appends:
-            lower = MIN_TS if one.lower is None else one.lower
-            assert all(lower <= u.ts < one.upper for u in one.updates), "updates lie in the append"
-        prepared: list[tuple[Part, ...]] = []
+    async def _prepare(self, appends: Sequence[Append]) -> list["_Prepared"]:
+        batches = [_batch(one) for one in appends]
+        prepared: list[_Prepared] = []
         try:
-            for one in appends:
-                parts = await store_updates(self._blob, one.shard_id, one.desc, one.updates)
-                prepared.append(parts)
+            for one, batch in zip(appends, batches, strict=True):
+                parts = await store_updates(self._blob, one.shard_id, one.desc, batch)
+                prepared.append(_Prepared(one, batch, parts))
         except PersistFault:
             await self._take_back(prepared)
             raise
         return prepared
 
-    async def _take_back(self, prepared: Sequence[tuple[Part, ...]]) -> None:
+    async def _take_back(self, prepared: Sequence["_Prepared"]) -> None:
         """Free the room of parts that no state will ever refer to.
 
         Not after other faults than a full store: a change that is in doubt may come to light.
         """
         try:
-            for parts in prepared:
-                await discard(self._blob, parts)
+            for one in prepared:
+                await discard(self._blob, one.parts)
         except PersistFault:
             pass  # garbage, which is found by its age
 
-    async def _finish(self, one: Append, parts: tuple[Part, ...], state: ShardState | None) -> None:
+    async def _finish(self, made: "_Prepared", state: ShardState | None) -> None:
         """Keep what was appended for readers of this process; what was refused is garbage."""
         if state is None:
-            await discard(self._blob, parts)
-        elif parts:
-            newest = state.batches[-1]
+            await discard(self._blob, made.parts)
+        elif made.parts:
+            one, newest = made.append, state.batches[-1]
             if newest.upper == one.upper:
-                self._reader.keep_appended(one.shard_id, one.desc, newest, one.updates)
+                self._reader.keep_appended(one.shard_id, one.desc, newest, made.updates)
             self._maintenance.after_append(one.shard_id, one.desc, state)
             await self._maintenance.keep_up(state)
 
 
-def _change(one: Append, parts: tuple[Part, ...]) -> ShardChange:
+@dataclass(slots=True)
+class _Prepared:
+    """An append, its updates in the form that is stored and kept, and the parts that hold them."""
+
+    append: Append
+    updates: UpdateBatch
+    parts: tuple[Part, ...]
+
+
+def _batch(one: Append) -> UpdateBatch:
+    batch = to_batch(one.desc, one.updates)
+    lower = MIN_TS if one.lower is None else one.lower
+    assert len(batch.between(lower, one.upper)) == len(batch), "updates lie in the append"
+    return batch
+
+
+def _change(prepared: _Prepared) -> ShardChange:
+    one, parts = prepared.append, prepared.parts
+    stored = [part for part in parts if isinstance(part, BlobPart)]
+    columns = column_types(one.desc) if parts else None
+
     def transition(state: ShardState) -> Changed:
-        check_young(parts)
+        if stored:
+            check_young(stored)
         lower = state.upper if one.lower is None else one.lower
         if lower >= one.upper:
             # No later timestamp would help a table that is gone.
@@ -206,7 +225,7 @@ def _change(one: Append, parts: tuple[Part, ...]) -> ShardChange:
             upper=one.upper,
             writer=one.writer,
             parts=parts,
-            columns=column_types(one.desc) if parts else None,
+            columns=columns,
             completes_pending=one.completes_pending,
         )
 

@@ -1,16 +1,26 @@
 """Contents of a collection: its updates up to a timestamp, added up."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from decimal import Decimal
 from itertools import repeat
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias
 
-from evertide.persist.coding.updates import UpdateColumns, row_identity, zip_updates
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evertide.persist.coding.batch import UpdateBatch
+from evertide.persist.coding.encoding import encode_numeric
+from evertide.persist.coding.updates import RowIdentity, row_identity, zip_updates
 from evertide.vocab.datum import Row
-from evertide.vocab.sql_type import SqlType
+from evertide.vocab.sql_type import Kind, SqlType
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
 
 _Columns: TypeAlias = tuple[Sequence[Row], Sequence[int]]
+
+# So many take half a millisecond.
+_STEP_ROWS: Final = 2_000
+_NAN: Final = pa.scalar(encode_numeric(Decimal("NaN")), pa.binary())
 
 
 class Listing:
@@ -60,55 +70,122 @@ class Contents:
 
 
 class Accumulation:
-    """Sums of diffs by row, for one relation. Updates may be added in any order."""
+    """Sums of diffs by row, for one relation. Updates may be added in any order.
+
+    Rows and their sums lie in a list, and a dict says where each one is. So a change costs what it
+    changes, and whoever asks for all rows gets that list: it is copied when the next change comes.
+    """
 
     def __init__(self, types: tuple[SqlType, ...]) -> None:
         self._identity = row_identity(types)
-        self._diffs: dict[Hashable, int] = {}
-        # The rows behind those identities that are not the row itself.
-        self._rows: dict[Hashable, Row] = {}
+        self._rows: list[tuple[Row, int]] = []
+        self._places: dict[Hashable, int] = {}
         self._errors: dict[str, int] = {}
         self._listing: Listing | None = None
 
     def __len__(self) -> int:
-        return len(self._diffs)
+        return len(self._rows)
 
-    def add(self, updates: UpdateColumns) -> None:
-        """Add their diffs; a row whose sum becomes 0 is gone."""
-        self._listing = None
-        if updates.errors is None:
-            self._add_rows(zip(updates.rows, updates.diffs, strict=True))
+    def add(self, updates: UpdateBatch, pause: Callable[[], None] | None = None) -> None:
+        """Add their diffs; a row whose sum becomes 0 is gone. `pause` is called between steps."""
+        if not len(updates):
             return
-        ordinary = ((row, diff) for row, _, diff, error in updates.each() if error is None)
-        self._add_rows(ordinary)
-        for _, _, diff, error in updates.each():
+        if self._listing is not None:
+            self._listing, self._rows = None, self._rows.copy()
+        identity = self._identity
+        if identity is not None and updates.columnar and not has_deceptive_rows(updates):
+            identity = None
+        columns = updates.columns
+        rows, diffs, errors = columns.rows, columns.diffs, columns.errors
+        for start in range(0, len(rows), _STEP_ROWS):
+            step = slice(start, start + _STEP_ROWS)
+            if errors is None:
+                self._add_rows(rows[step], diffs[step], identity)
+            else:
+                self._add_some(rows[step], diffs[step], errors[step])
+            if pause is not None:
+                pause()
+
+    def _add_some(
+        self, rows: Sequence[Row], diffs: Sequence[int], errors: Sequence[str | None]
+    ) -> None:
+        """Rows with errors among them."""
+        ordinary = [(r, d) for r, d, e in zip(rows, diffs, errors, strict=True) if e is None]
+        self._add_rows([r for r, _ in ordinary], [d for _, d in ordinary], self._identity)
+        for diff, error in zip(diffs, errors, strict=True):
             if error is not None:
                 _add_error(self._errors, error, diff)
 
-    def _add_rows(self, rows: Iterable[tuple[Row, int]]) -> None:
-        diffs, identity_of = self._diffs, self._identity
-        for row, diff in rows:
-            identity: Hashable = row if identity_of is None else identity_of(row)
-            if identity is not row:
-                self._rows.setdefault(identity, row)
-            total = diffs.get(identity, 0) + diff
-            if total:
-                diffs[identity] = total
-            else:
-                diffs.pop(identity, None)
-                self._rows.pop(identity, None)
+    def _add_rows(
+        self, rows: Sequence[Row], diffs: Sequence[int], identity: RowIdentity | None
+    ) -> None:
+        names: Sequence[Hashable] = rows if identity is None else list(map(identity, rows))
+        if not self._add_new(names, rows, diffs):
+            for name, row, diff in zip(names, rows, diffs, strict=True):
+                self._add_row(name, row, diff)
+
+    def _add_new(
+        self, names: Sequence[Hashable], rows: Sequence[Row], diffs: Sequence[int]
+    ) -> bool:
+        """All of them at once; False, and nothing was done, unless every row is a new one."""
+        if min(diffs, default=0) < 1:
+            return False  # most likely it takes away what is there
+        before = len(self._rows)
+        wanted = list(range(before, before + len(names)))
+        found = list(map(self._places.setdefault, names, wanted))
+        if found != wanted:
+            for name, place in zip(names, found, strict=True):
+                if place >= before:
+                    self._places.pop(name, None)
+            return False
+        self._rows.extend(zip(rows, diffs, strict=True))
+        return True
+
+    def _add_row(self, name: Hashable, row: Row, diff: int) -> None:
+        place = self._places.get(name)
+        if place is None:
+            if diff:
+                self._places[name] = len(self._rows)
+                self._rows.append((row, diff))
+            return
+        first, known = self._rows[place]
+        if known + diff:
+            self._rows[place] = (first, known + diff)
+            return
+        # The last one takes its place.
+        del self._places[name]
+        last = self._rows.pop()
+        if place < len(self._rows):
+            self._rows[place] = last
+            moved = last[0]
+            self._places[moved if self._identity is None else self._identity(moved)] = place
 
     def contents(self, as_of: Timestamp) -> Contents:
         """The sums now. Contents already handed out stay as they are."""
         if self._listing is None:
-            self._listing = Listing(self._list_rows(), list(self._errors.items()))
+            self._listing = Listing(self._rows, list(self._errors.items()))
         return Contents(as_of, self._listing)
 
-    def _list_rows(self) -> list[tuple[Row, int]]:
-        if self._rows:
-            rows = self._rows
-            return [(rows.get(key, cast(Row, key)), diff) for key, diff in self._diffs.items()]
-        return cast("list[tuple[Row, int]]", list(self._diffs.items()))
+
+def has_deceptive_rows(updates: UpdateBatch) -> bool:
+    """Whether a row of this batch in columns may have another identity than itself."""
+    return any(
+        _has_deceptive(sql_type, updates.table.column(place))
+        for place, sql_type in enumerate(updates.desc.types)
+    )
+
+
+def _has_deceptive(sql_type: SqlType, column: pa.ChunkedArray) -> bool:
+    match sql_type.kind:
+        case Kind.FLOAT4 | Kind.FLOAT8:
+            found = pc.or_(pc.is_nan(column), pc.equal(column, 0.0))
+        case Kind.NUMERIC:
+            found = pc.equal(column, _NAN)
+        case Kind.ARRAY | Kind.LIST:
+            return row_identity((sql_type,)) is not None
+        case _:
+            return False
+    return bool(pc.any(found).as_py())
 
 
 def _add_error(errors: dict[str, int], error: str, diff: int) -> None:

@@ -1,7 +1,7 @@
 """The compare-and-set loop around the pure transitions of state.py."""
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
@@ -222,7 +222,7 @@ class Machine:
                 self._remember(sets, decided, stash_changed=riders.stash is not None)
             return outcome
 
-        return await _to_the_end(attempt())
+        return await _to_the_end(attempt)
 
     async def _set_each(
         self, sets: Sequence[CompareAndSet], decided: Mapping[ShardId, ShardState]
@@ -234,7 +234,7 @@ class Machine:
             self._remember(done, decided)
             return [change.shard_id for change in done]
 
-        return await _to_the_end(attempt()) if sets else []
+        return await _to_the_end(attempt) if sets else []
 
     def _own_states(self, shard_ids: Collection[ShardId]) -> dict[ShardId, Known] | None:
         """The states that this process set last, and nothing for shards it never heard of.
@@ -296,19 +296,29 @@ def _sets(
     ]
 
 
-async def _to_the_end(attempt: Coroutine[None, None, T]) -> T:
-    """Await it so that it runs to its end even if whoever asked is cancelled meanwhile.
+async def _to_the_end(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Make it so that it runs to its end even if whoever asked is cancelled meanwhile.
 
     A cancelled caller does not stop a commit that is under way; unannounced, its watchers would
     wait for the next poll.
     """
-    task = asyncio.ensure_future(attempt)
+    outcome: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    task = asyncio.create_task(_report(attempt, outcome))
     _under_way.add(task)
-    task.add_done_callback(_settle)
-    return await asyncio.shield(task)
+    task.add_done_callback(_under_way.discard)
+    return await outcome
 
 
-def _settle(task: "asyncio.Future[T]") -> None:
-    _under_way.discard(task)
-    if not task.cancelled():
-        task.exception()  # looked at, in case nobody waits for it any more
+async def _report(attempt: Callable[[], Awaitable[T]], outcome: "asyncio.Future[T]") -> None:
+    """Tell whoever asked, if it still waits: one step of the loop sooner than a shield would."""
+    try:
+        value = await attempt()
+    except asyncio.CancelledError:
+        outcome.cancel()
+        raise
+    except Exception as error:  # noqa: BLE001 - not this task's to handle: the asker is told
+        if not outcome.done():
+            outcome.set_exception(error)
+    else:
+        if not outcome.done():
+            outcome.set_result(value)

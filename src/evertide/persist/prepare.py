@@ -10,22 +10,11 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-import pyarrow as pa
-
-from evertide.persist.coding.inline import decode_inline, encode_inline
-from evertide.persist.coding.parts import (
-    Times,
-    checksum,
-    columns_to_table,
-    decode_part,
-    encode_part,
-    table_to_columns,
-)
-from evertide.persist.coding.updates import UpdateColumns, concat_columns, to_columns
+from evertide.persist.coding.batch import UpdateBatch, from_payload, to_batch
+from evertide.persist.coding.parts import Times, checksum, decode_part, encode_part
 from evertide.persist.faults import BlobMissing, Corrupt
 from evertide.persist.state import BlobPart, InlinePart, Part
 from evertide.persist.store.protocol import Blob
-from evertide.persist.threads import give_way
 from evertide.vocab.ids import ShardId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.update import Update
@@ -33,9 +22,8 @@ from evertide.vocab.update import Update
 # An append up to this size lies in the state, and is read and written with it.
 INLINE_BYTES: Final = 64 * 1024
 _INLINE_ROWS: Final = 8 * 1024
-# What takes longer than a few milliseconds to decode leaves the event loop.
-_THREAD_ROWS: Final = 2_000
-_STEP_ROWS: Final = 1_000
+# What takes longer than a few milliseconds to convert leaves the event loop.
+THREAD_ROWS: Final = 2_000
 
 
 async def store_updates(
@@ -47,14 +35,13 @@ async def store_updates(
     """The parts that hold these updates, durable as far as they lie outside the state."""
     if not updates:
         return ()
-    if len(updates) <= _INLINE_ROWS:
-        payload = encode_inline(updates)
-        if len(payload) <= INLINE_BYTES:
-            return (InlinePart(payload, len(updates)),)
-    value = await asyncio.to_thread(
-        lambda: encode_part(columns_to_table(desc, to_columns(updates)))
-    )
-    return (await store_part(blob, shard_id, value, len(updates)),)
+    batch = to_batch(desc, updates)
+    if len(batch) > THREAD_ROWS and not batch.columnar:
+        await asyncio.to_thread(lambda: batch.table)
+    if len(batch) <= _INLINE_ROWS and len(batch.payload) <= INLINE_BYTES:
+        return (InlinePart(batch.payload, len(batch)),)
+    value = await asyncio.to_thread(lambda: encode_part(batch.table))
+    return (await store_part(blob, shard_id, value, len(batch)),)
 
 
 async def store_part(
@@ -73,7 +60,7 @@ async def load_part(
     *,
     shard_id: ShardId | None = None,
     times: Times | None = None,
-) -> UpdateColumns:
+) -> UpdateBatch:
     """The updates of a part; raises BlobMissing and Corrupt, naming shard and part.
 
     With `times`, updates of other times may be left out where that spares work.
@@ -81,17 +68,18 @@ async def load_part(
     if isinstance(part, InlinePart):
         return load_inline(desc, part, shard_id=shard_id)
     value = await load_bytes(blob, part)
-    if part.rows <= _THREAD_ROWS:
-        return table_to_columns(desc, decode_part(desc, part, value, times))
-    return await asyncio.to_thread(_decode_many, desc, part, value, times)
+    if part.rows <= THREAD_ROWS:
+        return UpdateBatch(desc, table=decode_part(desc, part, value, times))
+    table = await asyncio.to_thread(decode_part, desc, part, value, times)
+    return UpdateBatch(desc, table=table)
 
 
 def load_inline(
     desc: RelationDesc, part: InlinePart, *, shard_id: ShardId | None = None
-) -> UpdateColumns:
+) -> UpdateBatch:
     """The updates of a part that lies in the state; raises Corrupt, naming the shard."""
     try:
-        return decode_inline(desc, part.payload)
+        return from_payload(desc, part.payload)
     except Corrupt as error:
         raise Corrupt(str(error), shard_id=shard_id) from error
 
@@ -104,14 +92,11 @@ async def load_bytes(blob: Blob, part: BlobPart) -> bytes:
         raise BlobMissing(part.key, shard_id=part.shard_id) from error
 
 
-def _decode_many(
-    desc: RelationDesc, part: BlobPart, value: bytes, times: Times | None
-) -> UpdateColumns:
-    steps: list[UpdateColumns] = []
-    for step in decode_part(desc, part, value, times).to_batches(max_chunksize=_STEP_ROWS):
-        steps.append(table_to_columns(desc, pa.Table.from_batches([step])))
-        give_way()
-    return concat_columns(steps)
+async def make_rows(batches: Iterable[UpdateBatch]) -> None:
+    """Let the batches have their rows; many are made on a thread, in steps that give way."""
+    for batch in batches:
+        if len(batch) > THREAD_ROWS and batch.columnar:
+            await asyncio.to_thread(batch.make_rows)
 
 
 async def discard(blob: Blob, parts: Iterable[Part]) -> None:

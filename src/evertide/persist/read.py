@@ -8,22 +8,22 @@ a strict serializable read after each write asks for ever later times.
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from operator import attrgetter
 from typing import Final, TypeAlias
 
 from evertide.persist.cache import SizedCache
+from evertide.persist.coding.batch import UpdateBatch, concat_batches, to_batch
 from evertide.persist.coding.parts import Times
-from evertide.persist.coding.updates import UpdateColumns, concat_columns, to_columns
 from evertide.persist.contents import Accumulation, Contents
 from evertide.persist.faults import BelowSince, BlobMissing, ShardMissing
 from evertide.persist.machine import Machine
-from evertide.persist.prepare import load_part
+from evertide.persist.prepare import load_part, make_rows
 from evertide.persist.state import Batch, ShardState, refers_to
 from evertide.persist.store.protocol import Blob
 from evertide.persist.threads import give_way
 from evertide.vocab.ids import ShardId
 from evertide.vocab.relation_desc import RelationDesc
-from evertide.vocab.timestamp import MIN_TS, Timestamp, step_back, step_forward
+from evertide.vocab.timestamp import MIN_TS, Timestamp, step_forward
 from evertide.vocab.update import Update
 
 # A decoded update's memory beside its encoded bytes: its row, small objects, places in lists.
@@ -53,7 +53,7 @@ class ShardReader:
     def __init__(self, machine: Machine, blob: Blob, *, cache_bytes: int) -> None:
         self._machine = machine
         self._blob = blob
-        self._batches: SizedCache[_BatchKey, UpdateColumns] = SizedCache(cache_bytes // 2)
+        self._batches: SizedCache[_BatchKey, UpdateBatch] = SizedCache(cache_bytes // 2)
         self._kept: SizedCache[_ContentsKey, _Kept] = SizedCache(cache_bytes // 2)
 
     async def contents(self, shard_id: ShardId, desc: RelationDesc, as_of: Timestamp) -> Contents:
@@ -73,12 +73,14 @@ class ShardReader:
                 self._kept.drop(key)
                 continue
             times = (MIN_TS if after is None else step_forward(after), step_forward(as_of))
-            updates = await self._load(shard_id, desc, wanted, times)
-            if updates is None:
+            found = await self._load(shard_id, desc, wanted, times)
+            if found is None:
                 continue  # garbage collection was faster; look at what replaced the batches
+            due = [batch.between(*times) for batch in found]
+            await make_rows(due)
             if after is not None and kept.as_of != after:
                 continue  # another read moved it forward meanwhile
-            return await self._move(key, kept, times, updates)
+            return await self._move(key, kept, as_of, due)
 
     async def updates(
         self, shard_id: ShardId, desc: RelationDesc, lower: Timestamp, upper: Timestamp
@@ -87,12 +89,29 @@ class ShardReader:
 
         At since itself all earlier history may have been merged, so `lower` must be beyond it.
         """
+        batch = await self.update_columns(shard_id, desc, lower, upper)
+        await make_rows([batch])
+        return sorted(batch.updates(), key=attrgetter("ts"))
+
+    async def update_columns(
+        self, shard_id: ShardId, desc: RelationDesc, lower: Timestamp, upper: Timestamp
+    ) -> UpdateBatch:
+        """The same in whatever form it was stored in, and in no order."""
         while True:
             state = await self.readable(shard_id, Timestamp(max(lower - 1, MIN_TS)))
             found = await self._load(shard_id, desc, state.batches, (lower, upper))
             if found is not None:
-                within = chain.from_iterable(c.between(lower, upper).updates() for c in found)
-                return sorted(within, key=lambda update: update.ts)
+                return concat_batches(desc, [batch.between(lower, upper) for batch in found])
+
+    async def updates_of(
+        self, shard_id: ShardId, desc: RelationDesc, batches: Sequence[Batch], upper: Timestamp
+    ) -> UpdateBatch | None:
+        """What these batches hold below `upper`; None if the state that names them is outdated."""
+        times = (MIN_TS, upper)
+        found = await self._load(shard_id, desc, batches, times)
+        if found is None:
+            return None
+        return concat_batches(desc, [batch.between(*times) for batch in found])
 
     async def readable(self, shard_id: ShardId, as_of: Timestamp) -> ShardState:
         """The newest state; raises ShardMissing, BelowSince."""
@@ -108,20 +127,19 @@ class ShardReader:
     ) -> None:
         """Spare the decoding of what this process has just written."""
         key = _batch_key(shard_id, desc, batch)
-        self._batches.put(key, to_columns(updates), _memory_bytes(batch))
+        self._batches.put(key, to_batch(desc, updates), _memory_bytes(batch))
 
     async def _move(
-        self, key: _ContentsKey, kept: _Kept, times: Times, batches: Sequence[UpdateColumns]
+        self, key: _ContentsKey, kept: _Kept, as_of: Timestamp, due: Sequence[UpdateBatch]
     ) -> Contents:
         """Bring contents forward. While a thread does that, they belong to this call alone."""
-        due = [columns.between(*times) for columns in batches]
-        as_of = kept.as_of = step_back(times[1])  # now, so that whoever else holds it looks again
+        kept.as_of = as_of  # now, so that whoever else holds it looks again
         if sum(map(len, due)) > _THREAD_UPDATES:
             self._kept.drop(key)
             await asyncio.to_thread(_add_many, kept.accumulation, due)
         else:
-            for columns in due:
-                kept.accumulation.add(columns)
+            for batch in due:
+                kept.accumulation.add(batch)
         newest = self._kept.get(key)
         if newest is None or newest.as_of <= as_of:
             self._kept.put(key, kept, len(kept.accumulation) * _UPDATE_BYTES)
@@ -133,7 +151,7 @@ class ShardReader:
         desc: RelationDesc,
         batches: Iterable[Batch],
         times: Times,
-    ) -> list[UpdateColumns] | None:
+    ) -> list[UpdateBatch] | None:
         """The updates of each batch that may have some within the times, and perhaps others.
 
         None if some were collected meanwhile: the state that names them is outdated.
@@ -152,7 +170,7 @@ class ShardReader:
 
     async def _load_batch(
         self, shard_id: ShardId, desc: RelationDesc, batch: Batch, times: Times
-    ) -> UpdateColumns:
+    ) -> UpdateBatch:
         key = _batch_key(shard_id, desc, batch)
         updates = self._batches.get(key)
         if updates is not None:
@@ -164,7 +182,7 @@ class ShardReader:
             )
             for part in batch.parts
         ]
-        updates = concat_columns(loaded)
+        updates = concat_batches(desc, loaded)
         if whole:
             self._batches.put(key, updates, _memory_bytes(batch))
         return updates
@@ -181,10 +199,9 @@ def batches_beyond(state: ShardState, after: Timestamp) -> list[Batch] | None:
     return [batch for batch in state.batches if batch.upper > after + 1]
 
 
-def _add_many(accumulation: Accumulation, batches: Sequence[UpdateColumns]) -> None:
-    for columns in batches:
-        accumulation.add(columns)
-        give_way()
+def _add_many(accumulation: Accumulation, batches: Sequence[UpdateBatch]) -> None:
+    for batch in batches:
+        accumulation.add(batch, give_way)
 
 
 def _within(batch: Batch, times: Times) -> bool:

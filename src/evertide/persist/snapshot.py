@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evertide.persist.coding.batch import concat_batches
 from evertide.persist.coding.encoding import update_schema
-from evertide.persist.coding.parts import Times, columns_to_table, decode_part
-from evertide.persist.coding.updates import concat_columns
+from evertide.persist.coding.parts import Times, decode_part
 from evertide.persist.faults import BlobMissing
 from evertide.persist.handle import PersistClient
 from evertide.persist.prepare import load_bytes, load_inline
@@ -109,11 +109,11 @@ async def _load(
 def _inline_table(
     shard_id: ShardId, desc: RelationDesc, parts: Sequence[InlinePart], times: Times
 ) -> pa.Table:
-    columns = []
+    batches = []
     for part in parts:
-        columns.append(load_inline(desc, part, shard_id=shard_id).between(*times))
+        batches.append(load_inline(desc, part, shard_id=shard_id).between(*times))
         give_way()
-    return columns_to_table(desc, concat_columns(columns))
+    return concat_batches(desc, batches).table
 
 
 def _add_up(desc: RelationDesc, tables: list[pa.Table], as_of: Timestamp) -> pa.Table:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from evertide.persist.coding.batch import UpdateBatch
 from evertide.persist.coding.file_checksum import file_checksum
-from evertide.persist.coding.updates import UpdateColumns
 from evertide.persist.faults import BlobMissing, Corrupt, StoreFailing
 from evertide.persist.handle import PersistClient
 from evertide.persist.prepare import load_part
@@ -91,7 +91,7 @@ async def _found(
     paths = [local[part.key] for part in in_files]
     await asyncio.to_thread(_check, in_files, paths)
     times = (MIN_TS, step_forward(as_of))
-    inline: list[UpdateColumns] = [
+    inline: list[UpdateBatch] = [
         await load_part(client.blob, desc, part, shard_id=shard_id, times=times)
         for part in parts
         if isinstance(part, InlinePart) or part.key not in local

@@ -85,7 +85,11 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     @property
     def inline_bytes(self) -> int:
         """The share of it that lies in the state."""
-        return sum(part.size_bytes for part in self.parts if isinstance(part, InlinePart))
+        total = 0
+        for part in self.parts:
+            if isinstance(part, InlinePart):
+                total += len(part.payload)
+        return total
 
 
 class Hold(msgspec.Struct, frozen=True, array_like=True):
@@ -375,6 +379,11 @@ def release_hold(state: ShardState, *, owner: str) -> ShardState:
     """End a hold, if there is one: a release may be repeated."""
     kept = tuple(hold for hold in state.holds if hold.owner != owner)
     return msgspec.structs.replace(state, holds=kept)
+
+
+def set_since_lag(state: ShardState, *, since_lag: int) -> ShardState:
+    """Let since trail the upper by this much from now on; what was merged stays merged."""
+    return msgspec.structs.replace(state, since_lag=since_lag)
 
 
 def allowed_since(state: ShardState, now_ms: int) -> Timestamp:

@@ -12,10 +12,14 @@ that upper promises.
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from typing import TypeAlias
 
-from evertide.persist.coding.updates import zip_updates
+import pyarrow as pa
+
+from evertide.persist.coding.batch import UpdateBatch
+from evertide.persist.coding.encoding import update_schema
+from evertide.persist.coding.parts import table_to_columns
+from evertide.persist.coding.updates import UpdateColumns
 from evertide.persist.contents import Contents
 from evertide.persist.handle import Append, Appended, PersistClient, Refused
 from evertide.persist.state import (
@@ -47,10 +51,18 @@ from evertide.vocab.update import Update
 
 @dataclass(frozen=True, slots=True)
 class TableWrite:
-    """Rows with their diffs for one table."""
+    """Rows with their diffs for one table.
+
+    Those in `tables` are Arrow columns c0, c1, ... in the physical encoding, and their diffs d.
+    """
 
     desc: RelationDesc
     rows: Sequence[tuple[Row, int]]
+    tables: Sequence[pa.Table] = ()
+
+    @property
+    def empty(self) -> bool:
+        return not self.rows and not any(table.num_rows for table in self.tables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +164,12 @@ class Txns:
     ) -> tuple[list[Append], list[ShardChange]]:
         upper = step_forward(at)
         appends = [
-            Append(shard_id, write.desc, _updates(write.rows, at), None, upper)
+            Append(shard_id, write.desc, _updates(write, at), None, upper)
             for shard_id, write in writes.items()
-            if write.rows
+            if not write.empty
         ]
         # A write without rows still needs its table to be there.
-        present = [ShardChange(s, existing(_check_kept)) for s, w in writes.items() if not w.rows]
+        present = [ShardChange(s, existing(_check_kept)) for s, w in writes.items() if w.empty]
         advance = ShardChange(self.shard_id, existing(lambda s: _advance(s, at, expected_upper)))
         return appends, [advance, *present]
 
@@ -210,8 +222,55 @@ def forget_table(shard_id: ShardId) -> ShardChange:
     return ShardChange(shard_id, existing(forget))
 
 
-def _updates(rows: Sequence[tuple[Row, int]], at: Timestamp) -> list[Update]:
-    return zip_updates((row for row, _ in rows), repeat(at), (d for _, d in rows), repeat(None))
+def _updates(write: TableWrite, at: Timestamp) -> UpdateBatch:
+    rows = _row_updates(write, at) if write.rows else None
+    tables = [diffs_at(write.desc, table, at) for table in write.tables if table.num_rows]
+    if rows is not None and not tables:
+        return rows
+    table = pa.concat_tables(tables if rows is None else [*tables, rows.table])
+    return UpdateBatch(write.desc, table=table, count=table.num_rows, span=(at, at))
+
+
+def _row_updates(write: TableWrite, at: Timestamp) -> UpdateBatch:
+    rows, diffs = [row for row, _ in write.rows], [diff for _, diff in write.rows]
+    columns = UpdateColumns(rows, (at,) * len(rows), diffs)
+    return UpdateBatch(write.desc, columns=columns, count=len(rows), span=(at, at))
+
+
+def join_writes(changes: Sequence[TableWrite]) -> TableWrite:
+    """All changes of one table as one."""
+    if len(changes) == 1:
+        return changes[0]
+    rows = [row for change in changes for row in change.rows]
+    tables = [table for change in changes for table in change.tables]
+    return TableWrite(changes[-1].desc, rows, tables)
+
+
+def diff_table(write: TableWrite) -> pa.Table:
+    """All diffs of a write as columns."""
+    names = [f"c{i}" for i in range(write.desc.arity)]
+    tables = [table.select([*names, "d"]) for table in write.tables]
+    if write.rows:
+        tables.append(_row_updates(write, MIN_TS).table.select([*names, "d"]))
+    return pa.concat_tables(tables)
+
+
+def diff_rows(write: TableWrite) -> list[tuple[Row, int]]:
+    """All diffs of a write as rows."""
+    rows = list(write.rows)
+    for table in write.tables:
+        updates = table_to_columns(write.desc, diffs_at(write.desc, table, MIN_TS))
+        rows += zip(updates.rows, updates.diffs, strict=True)
+    return rows
+
+
+def diffs_at(desc: RelationDesc, table: pa.Table, at: Timestamp) -> pa.Table:
+    """Diffs of a table as updates at this time, none of them an error."""
+    schema = update_schema(desc)
+    errors = pa.nulls(table.num_rows, pa.string())
+    times = pa.repeat(pa.scalar(at, pa.int64()), table.num_rows)
+    columns = [table.column(i) for i in range(desc.arity)]
+    return pa.Table.from_arrays([*columns, errors, times, table.column("d")], schema=schema)
 
 
 def _check_kept(state: ShardState) -> Changed:

@@ -22,12 +22,15 @@ class SqlError(Exception):
         detail: str | None = None,
         hint: str | None = None,
         position: int | None = None,
+        context: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
         self.detail = detail
         self.hint = hint
         self.position = position
+        # Where in the data it happened, as PostgreSQL's CONTEXT says it.
+        self.context = context
 
     @property
     def code(self) -> str:
@@ -173,6 +176,10 @@ class DivisionByZero(SqlError):
 
 class InvalidTextRepresentation(SqlError):
     sqlstate = "22P02"
+
+
+class BadCopyFileFormat(SqlError):
+    sqlstate = "22P04"
 
 
 class InvalidBinaryRepresentation(SqlError):

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from evertide.persist.coding.keys import encode_key, encode_row_key, key_encoder, row_key_encoder
 from evertide.persist.coding.numeric import decode_numeric, encode_numeric
+from evertide.persist.coding.numeric_column import MANY_NUMERICS, decode_numerics
 from evertide.vocab.datum import Datum, Interval
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.sql_type import Kind, SqlType
@@ -173,7 +174,7 @@ def decode_column(sql_type: SqlType, array: ArrowColumn) -> list[Datum]:
     """Inverse of encode_column."""
     match sql_type.kind:
         case Kind.NUMERIC:
-            return _each(decode_numeric, _plain(array))
+            return _decode_numerics(array)
         case Kind.UINT8:
             return _each(_offset_up, _plain(array))
         case Kind.INTERVAL:
@@ -214,6 +215,19 @@ def _plain(array: ArrowColumn) -> list[Datum]:
     """Values whose datum is what Arrow gives."""
     values: list[Datum] = array.to_pylist()
     return values
+
+
+def _decode_numerics(array: ArrowColumn) -> list[Datum]:
+    if len(array) < MANY_NUMERICS:
+        return _each(decode_numeric, _plain(array))
+    coded = _one_chunk(array).dictionary_encode()
+    if 2 * len(coded.dictionary) > len(array):
+        found = decode_numerics(_one_chunk(array))
+        if found is not None:
+            return cast("list[Datum]", found)
+    different = _each(decode_numeric, _plain(coded.dictionary))
+    places = cast("list[int | None]", _plain(coded.indices))
+    return [None if place is None else different[place] for place in places]
 
 
 def _encode_intervals(datums: Sequence[Interval | None]) -> pa.Array:

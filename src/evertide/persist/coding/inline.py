@@ -1,10 +1,11 @@
-"""Small batches as msgpack, to lie in the shard's state.
+"""Small batches as msgpack, to lie in the shard's state; those of many updates are Arrow.
 
 Layout: one byte of version, then [groups, errors]. A group is [ts, diff, rows], because most
 updates of a small batch share both; an error is [encoded error, ts, diff]. Rows are arrays of
 datums whose types the relation's description gives: numeric is its decimal text, interval an array
 of three. A reader of another version of the schema has fewer columns than the rows, and gets the
-first of them, or has more, and gets NULL there.
+first of them, or has more, and gets NULL there. The version also tells both forms apart: see
+arrow_inline for the other.
 """
 
 from collections import defaultdict
@@ -16,6 +17,8 @@ from typing import Final, Protocol, TypeAlias, cast
 
 import msgspec
 
+from evertide.persist.coding.arrow_inline import ARROW_VERSION, decode_arrow
+from evertide.persist.coding.parts import table_to_columns
 from evertide.persist.coding.updates import PlainUpdate, UpdateColumns
 from evertide.persist.faults import Corrupt
 from evertide.vocab.datum import Interval, Row
@@ -23,7 +26,7 @@ from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.sql_type import Kind, SqlType
 from evertide.vocab.timestamp import Timestamp
 
-_VERSION: Final = b"\x01"
+MSGPACK_VERSION: Final = b"\x01"
 _Group: TypeAlias = tuple[Timestamp, int, list[Row]]
 _Error: TypeAlias = tuple[str, Timestamp, int]
 _Payload: TypeAlias = tuple[list[_Group], list[_Error]]
@@ -64,13 +67,28 @@ def encode_inline(updates: Iterable[PlainUpdate]) -> bytes:
         else:
             errors.append((error, ts, diff))
     ordered = [(ts, diff, groups[ts, diff]) for ts, diff in sorted(groups)]
-    return _VERSION + _encoder.encode((ordered, errors))
+    return MSGPACK_VERSION + _encoder.encode((ordered, errors))
 
 
 def decode_inline(desc: RelationDesc, payload: bytes) -> UpdateColumns:
-    """Inverse of encode_inline, up to the order of updates, for relations of any version."""
-    if payload[:1] != _VERSION:
+    """The updates of either form of payload, for relations of any version; raises Corrupt."""
+    if payload[:1] == ARROW_VERSION:
+        return _decode_arrow(desc, payload)
+    if payload[:1] != MSGPACK_VERSION:
         raise Corrupt(f"inline batch of unknown version {payload[:1]!r}")
+    return _decode_msgpack(desc, payload)
+
+
+def _decode_arrow(desc: RelationDesc, payload: bytes) -> UpdateColumns:
+    table = decode_arrow(desc, payload)
+    try:
+        return table_to_columns(desc, table)
+    except (ArithmeticError, LookupError, ValueError) as error:
+        raise Corrupt(f"inline batch has a value of no meaning: {error}") from error
+
+
+def _decode_msgpack(desc: RelationDesc, payload: bytes) -> UpdateColumns:
+    """Inverse of encode_inline, up to the order of updates."""
     encoded = memoryview(payload)[1:]
     try:
         groups, errors = _decoder(desc, desc.arity).decode(encoded)

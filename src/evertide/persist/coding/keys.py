@@ -7,7 +7,8 @@ representation and are equal in SQL have one key; a key therefore does not decod
     integers, dates, times   8 bytes, big-endian, offset so that negatives come first
     floats                   the bits of the double turned so that they sort; -0 is 0; NaN last
     numeric                  see numeric.py
-    text, bytea              the bytes, 00 written as 00 FF, then 00; bpchar without its padding
+    text                     the bytes, among which is no 00, then 00; bpchar without its padding
+    bytea                    the bytes, 00 written as 00 FF, then 00 00
     interval                 its span in microseconds, 12 bytes
     uuid                     its 16 bytes
     arrays, lists            keys of the elements, then 00
@@ -110,15 +111,16 @@ def _numeric_key(datum: Decimal) -> bytes:
 
 
 def _bytes_key(datum: bytes) -> bytes:
-    return b"\x01" + datum.replace(b"\x00", b"\x00\xff") + b"\x00"
+    """Whatever follows, a value that ends comes before one that goes on with 00."""
+    return b"\x01" + datum.replace(b"\x00", b"\x00\xff") + b"\x00\x00"
 
 
 def _text_key(datum: str) -> bytes:
-    return _bytes_key(datum.encode())
+    return b"\x01" + datum.encode() + b"\x00"
 
 
 def _padded_text_key(datum: str) -> bytes:
-    return _bytes_key(datum.rstrip(" ").encode())
+    return _text_key(datum.rstrip(" "))
 
 
 def _interval_key(datum: Interval) -> bytes:

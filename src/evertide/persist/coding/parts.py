@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import repeat
 from typing import Final, TypeAlias, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -94,7 +95,8 @@ def skipping_aids(table: pa.Table) -> dict[str, list[str]]:
     """
     floats = {f.name for f in table.schema if pa.types.is_floating(f.type)}
     misleading = {name for name in floats if pc.any(pc.is_nan(table.column(name))).as_py()}
-    unrepeated = {f.name for f in table.schema if not _repeats(table.column(f.name))}
+    sample = _sample(table)
+    unrepeated = {f.name for f in table.schema if not _repeats(sample.column(f.name))}
     return {
         "write_statistics": _leaf_paths(f for f in table.schema if f.name not in misleading),
         "use_dictionary": _leaf_paths(
@@ -103,13 +105,17 @@ def skipping_aids(table: pa.Table) -> dict[str, list[str]]:
     }
 
 
-def _repeats(column: pa.ChunkedArray) -> bool:
-    """Whether a dictionary pays, judged by a sample from all over the column."""
-    if pa.types.is_nested(column.type):
+def _sample(table: pa.Table) -> pa.Table:
+    """Rows from all over the table."""
+    rows = np.arange(0, table.num_rows, table.num_rows // _SAMPLE_ROWS + 1)
+    return table.take(pa.array(rows))
+
+
+def _repeats(sample: pa.ChunkedArray) -> bool:
+    """Whether a dictionary pays for a column of which this is a sample."""
+    if pa.types.is_nested(sample.type):
         return True
-    rows = range(0, len(column), len(column) // _SAMPLE_ROWS + 1)
-    sample = column.take(pa.array(rows, pa.int64()))
-    return bool(2 * pc.count_distinct(sample).as_py() <= len(rows))
+    return bool(2 * pc.count_distinct(sample).as_py() <= len(sample))
 
 
 def _leaf_paths(fields: Iterable[pa.Field]) -> list[str]:
@@ -146,7 +152,8 @@ def decode_part(
 
 def _check_columns(stored: pa.Schema, wanted: pa.Schema) -> None:
     """Columns of one place have one type in all versions; ours are in every part."""
-    if stored.names[-_OWN_COLUMNS:] != wanted.names[-_OWN_COLUMNS:]:
+    ours = wanted.names[-_OWN_COLUMNS:]
+    if stored.names[-_OWN_COLUMNS:] != ours or len(set(stored.names)) != len(stored.names):
         raise pa.ArrowInvalid(f"its columns are {stored.names}")
     for field in wanted:
         if field.name in stored.names and stored.field(field.name).type != field.type:
@@ -165,7 +172,19 @@ def _read(file: pq.ParquetFile, schema: pa.Schema, times: Times | None) -> pa.Ta
     columns = [name for name in schema.names if name in stored]
     table = file.read_row_groups(groups, columns=columns, use_threads=False)
     if times is not None:
-        table = _within(table, times)
+        table = within_times(table, times)
+    return fit_columns(table, schema)
+
+
+def fit_columns(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Updates of another version of the schema in this one; raises ArrowInvalid for other types.
+
+    Columns that are not in the schema are left out, and those that the updates lack are NULL.
+    """
+    if table.schema.equals(schema):
+        return table
+    _check_columns(table.schema, schema)
+    stored = set(table.column_names)
     return pa.Table.from_arrays(
         [
             table.column(field.name)
@@ -185,7 +204,8 @@ def _may_hold(group: pq.RowGroupMetaData, times: Times) -> bool:
     return bool(lower <= timestamps.max and timestamps.min < upper)
 
 
-def _within(table: pa.Table, times: Times) -> pa.Table:
+def within_times(table: pa.Table, times: Times) -> pa.Table:
+    """The updates with times among these; the same table if that is all of them."""
     lower, upper = times
     timestamps = table.column("t")
     ends = pc.min_max(timestamps).as_py()

@@ -29,6 +29,7 @@ from evertide.persist.store.protocol import (
     AllSet,
     ChangeOutcome,
     ClaimLost,
+    CompareAndSet,
     Head,
     OracleRow,
     SetMismatch,
@@ -130,6 +131,14 @@ def _question(attempt: Attempt, change: Change) -> tuple[bytes, tuple[bytes | No
     """The statement that makes the change, and its arguments."""
     sets, applied, claimed = change.sets, change.applied, change.claimed
     tried = (bigint(change.epoch), attempt.writer.encode(), bigint(attempt.number))
+    one = _only_set(change)
+    if one is not None and one.expected_seqno is not None:
+        return b"change_one", (
+            *tried,
+            one.shard_id.encode(),
+            bigint(one.expected_seqno),
+            one.value,
+        )
     shards = (
         texts([one.shard_id for one in sets]),
         bigints([one.expected_seqno for one in sets]),
@@ -146,6 +155,13 @@ def _question(attempt: Attempt, change: Change) -> tuple[bytes, tuple[bytes | No
     return b"change_with_stash", (*tried, *shards, *_stash_arguments(change.stash), raises)
 
 
+def _only_set(change: Change) -> CompareAndSet | None:
+    """The set, where a change is nothing else."""
+    if len(change.sets) != 1 or change.applied or change.claimed is not None:
+        return None
+    return None if change.stash is not None or change.raises_epoch else change.sets[0]
+
+
 def _stash_arguments(stash: StashAppend | None) -> tuple[bytes | None, ...]:
     rows = () if stash is None else stash.rows
     return (
@@ -160,9 +176,11 @@ def _stash_arguments(stash: StashAppend | None) -> tuple[bytes | None, ...]:
 
 
 def _outcome(told: bytes) -> ChangeOutcome:
+    if told == b"[]":
+        return AllSet()
     lost = _decoder.decode(told)
     if isinstance(lost, dict):
         return StashMismatch(Timestamp(lost["upper"]))
     if isinstance(lost, int):
         return ClaimLost(Timestamp(lost))
-    return SetMismatch(tuple(map(ShardId, lost))) if lost else AllSet()
+    return SetMismatch(tuple(map(ShardId, lost)))

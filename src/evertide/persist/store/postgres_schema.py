@@ -28,7 +28,7 @@ from typing import Final
 
 from evertide.persist.store import postgres_stash_sql as stash_sql
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 
 # SQLSTATEs of our own, raised by the functions; the message is what the client needs to know.
 FENCED: Final = "ET001"
@@ -76,8 +76,8 @@ CREATE TABLE SCHEMA.writers (
 CREATE TABLE SCHEMA.notes (name text COLLATE "C" PRIMARY KEY, text text NOT NULL);
 """
 
-# What each format adds to the one before it.
-TABLES: Final = {1: _TABLES, 2: stash_sql.TABLES}
+# What each format adds to the tables of the one before it; the third has another function.
+TABLES: Final = {1: _TABLES, 2: stash_sql.TABLES, 3: ""}
 
 _CHECK_EPOCH: Final = f"""
 CREATE OR REPLACE FUNCTION SCHEMA.check_epoch(own_epoch bigint)
@@ -244,6 +244,38 @@ BEGIN
 END $evertide$;
 """
 
+# The same for one shard that exists, which is what most changes are: the fewest statements, and no
+# function within the function, make it a quarter cheaper.
+_CHANGE_ONE: Final = f"""
+CREATE OR REPLACE FUNCTION SCHEMA.change_one(
+    own_epoch bigint, own_writer text, own_number bigint,
+    own_shard text, expected bigint, new_value bytea
+) RETURNS text LANGUAGE plpgsql AS $evertide$
+DECLARE
+    current_epoch bigint;
+BEGIN
+    LOCK TABLE SCHEMA.epoch IN ROW SHARE MODE;
+    SELECT e.epoch INTO current_epoch FROM SCHEMA.epoch e WHERE e.one;
+    IF current_epoch <> own_epoch THEN
+        RAISE EXCEPTION USING ERRCODE = '{FENCED}', MESSAGE = current_epoch;
+    END IF;
+    UPDATE SCHEMA.shards s SET seqno = s.seqno + 1, value = new_value
+    WHERE s.shard_id = own_shard AND s.seqno = expected;
+    IF NOT FOUND THEN
+        RETURN json_build_array(own_shard);
+    END IF;
+    INSERT INTO SCHEMA.writers AS w
+    VALUES (own_writer, own_number, '[]', own_epoch, statement_timestamp())
+    ON CONFLICT (writer) DO UPDATE SET number = excluded.number, outcome = excluded.outcome,
+        epoch = excluded.epoch, used_at = excluded.used_at
+    WHERE w.number < excluded.number;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION USING ERRCODE = '{BARRED}', MESSAGE = 'this attempt has been barred';
+    END IF;
+    RETURN '[]';
+END $evertide$;
+"""
+
 _ATTEMPTS: Final = f"""
 CREATE OR REPLACE FUNCTION SCHEMA.keep_attempt(
     own_epoch bigint, own_writer text, own_number bigint, own_outcome text
@@ -322,6 +354,7 @@ FUNCTIONS: Final = "".join(
         _RAISE_EPOCH,
         _ATTEMPTS,
         _CHANGE,
+        _CHANGE_ONE,
         _TIMELINES,
         _NOTES,
         stash_sql.FUNCTIONS,
@@ -344,6 +377,8 @@ STATEMENTS: Final = {
     "shard_ids": "SELECT s.shard_id FROM SCHEMA.shards s ORDER BY s.shard_id",
     """change(bigint, text, bigint, boolean, text[], bigint[], bytea[], text[], bigint[],
         text, bigint)""": "SELECT SCHEMA.change($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+    "change_one(bigint, text, bigint, text, bigint, bytea)": """
+        SELECT SCHEMA.change_one($1, $2, $3, $4, $5, $6)""",
     "settle(text, bigint)": "SELECT SCHEMA.settle($1, $2)",
     "read_timeline(text)": """
         SELECT e.epoch, t.read_ts, t.write_ts

@@ -46,7 +46,7 @@ from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp
 
 T = TypeVar("T")
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 _SCHEMA: Final = (
     "CREATE TABLE epoch (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL)",
     "INSERT INTO epoch VALUES (1, 0)",
@@ -58,15 +58,40 @@ _SCHEMA: Final = (
     ) WITHOUT ROWID""",
     "CREATE TABLE writers (writer TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID",
 )
-# What each format adds to the one before it.
+# Every page that a commit changes makes it a twentieth slower. A table with rowids keeps rows of
+# nearly a page on one page, one without only a quarter of that. And a larger row whose size stays
+# the same, thanks to the room left behind its value, is written over in place where it differs;
+# otherwise its pages are freed and taken again (docs/adr/2026-11-15-states-grow-in-place.md).
+_ROOMY_SHARDS: Final = (
+    "ALTER TABLE shards RENAME TO narrow_shards",
+    """CREATE TABLE shards (
+        shard_id TEXT NOT NULL PRIMARY KEY, seqno INTEGER NOT NULL, value BLOB NOT NULL,
+        room BLOB NOT NULL
+    )""",
+    "INSERT INTO shards SELECT shard_id, seqno, value, x'' FROM narrow_shards",
+    "DROP TABLE narrow_shards",
+)
+# Rows up to the first fit on a page and need no room; others grow in steps. With the least room the
+# length itself always takes two bytes: one less would be another size of the row.
+_ROOMY_BYTES: Final = 3 * 1024
+_STEP_BYTES: Final = 1024
+_LEAST_ROOM: Final = 64
+# What each format changes in the one before it.
 _FORMATS: Final = {
     1: _SCHEMA,
     2: ("CREATE TABLE notes (name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID",),
     3: STASH_TABLES,
+    4: _ROOMY_SHARDS,
 }
 _NOTE: Final = "SELECT text FROM notes WHERE name = ?"
 _HEAD: Final = """
     SELECT seqno, CASE WHEN seqno = ? THEN NULL ELSE value END FROM shards WHERE shard_id = ?"""
+_SET: Final = """
+    UPDATE shards SET seqno = ?1 + 1, value = ?2, room = zeroblob(?3)
+    WHERE shard_id = ?4 AND seqno = ?1 AND (SELECT epoch FROM epoch) = ?5"""
+_MAKE: Final = """
+    INSERT INTO shards SELECT ?, 1, ?, zeroblob(?) WHERE (SELECT epoch FROM epoch) = ?
+    ON CONFLICT DO NOTHING"""
 _READ_TIMELINE: Final = """
     SELECT epoch.epoch, timelines.read_ts, timelines.write_ts
     FROM epoch LEFT JOIN timelines ON timelines.timeline = ?"""
@@ -193,7 +218,9 @@ class SqliteConsensus:
                 return SetMismatch(mismatched)
             if claimed is not None and (lost := _claim(connection, claimed)):
                 return lost
-            _set(connection, sets)
+            for one in sets:
+                done = _set_if_expected(connection, self._epoch, one)
+                assert done, "nobody else writes during the transaction"
             if stash is not None:
                 append_rows(connection, stash)
             for write in applied:
@@ -208,11 +235,13 @@ class SqliteConsensus:
         check_distinct(sets)
 
         def work(connection: sqlite3.Connection) -> SetOutcome:
-            mismatched = _mismatched(connection, sets)
-            _set(connection, [s for s in sets if s.shard_id not in mismatched])
-            return SetMismatch(mismatched) if mismatched else AllSet()
+            epoch = self._epoch
+            lost = [s.shard_id for s in sets if not _set_if_expected(connection, epoch, s)]
+            if lost or not sets:
+                _check_epoch(connection, epoch)  # perhaps that is what none of them expected
+            return SetMismatch(tuple(lost)) if lost else AllSet()
 
-        return await self._writer.run(_fenced(self._epoch, work))
+        return await self._writer.run(work)
 
 
 class SqliteOracleRows:
@@ -289,12 +318,16 @@ def _fenced(epoch: Epoch, work: Work[T]) -> Work[T]:
     """The same work under the epoch: whether it is the current one is read in its transaction."""
 
     def checked(connection: sqlite3.Connection) -> T:
-        current = _epoch(connection)
-        if current != epoch:
-            raise Fenced(epoch, current)
+        _check_epoch(connection, epoch)
         return work(connection)
 
     return checked
+
+
+def _check_epoch(connection: sqlite3.Connection, epoch: Epoch) -> None:
+    current = _epoch(connection)
+    if current != epoch:
+        raise Fenced(epoch, current)
 
 
 def _epoch(connection: sqlite3.Connection) -> Epoch:
@@ -326,6 +359,17 @@ def _heads(
         return {shard: _head(connection, shard, known) for shard, known in known_seqnos.items()}
 
 
+def _set_if_expected(connection: sqlite3.Connection, epoch: Epoch, change: CompareAndSet) -> bool:
+    """Compare seqno and epoch, and set, in one statement; whether it was done."""
+    shard_id, expected, value = change.shard_id, change.expected_seqno, change.value
+    room = 0
+    if len(value) > _ROOMY_BYTES:
+        room = _LEAST_ROOM + -len(value) % _STEP_BYTES
+    if expected is None:
+        return connection.execute(_MAKE, (shard_id, value, room, epoch)).rowcount == 1
+    return connection.execute(_SET, (expected, value, room, shard_id, epoch)).rowcount == 1
+
+
 def _mismatched(
     connection: sqlite3.Connection, sets: Sequence[CompareAndSet]
 ) -> tuple[ShardId, ...]:
@@ -345,11 +389,3 @@ def _claim(connection: sqlite3.Connection, claimed: ClaimedWrite) -> ClaimLost |
         return ClaimLost(Timestamp(row[0]))
     connection.execute(_APPLY, (claimed.timeline.value, claimed.write_ts))
     return None
-
-
-def _set(connection: sqlite3.Connection, sets: Sequence[CompareAndSet]) -> None:
-    connection.executemany(
-        """INSERT INTO shards VALUES (?, ?, ?) ON CONFLICT DO UPDATE
-        SET seqno = excluded.seqno, value = excluded.value""",
-        [(s.shard_id, s.next_seqno, s.value) for s in sorted(sets, key=lambda s: s.shard_id)],
-    )

@@ -23,7 +23,6 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +56,7 @@ class _Failed:
 _Outcome: TypeAlias = "_Done[object] | _Failed"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Request:
     work: Work[object]
     loop: asyncio.AbstractEventLoop
@@ -85,6 +84,7 @@ class SqliteWriter:
         self._name = uuid.uuid4().hex
         self._number = 0
         self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
+        self._ended = False
         self._thread = threading.Thread(
             target=self._main, args=(connect(path, busy_timeout_s=0),), daemon=True
         )
@@ -96,7 +96,7 @@ class SqliteWriter:
         `work` may run more than once, each time after a rollback, and must only use its connection.
         What it raises undoes it alone.
         """
-        if not self._thread.is_alive():
+        if self._ended:
             raise StoreUnreachable(f"{self._path} was closed")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[object] = loop.create_future()
@@ -110,25 +110,26 @@ class SqliteWriter:
 
     def _main(self, connection: sqlite3.Connection) -> None:
         ended = False
-        while not ended:
-            group, ended = self._next_group()
-            try:
-                outcomes = self._run_group(connection, [request.work for request in group])
-            except (sqlite3.Error, PersistFault) as error:
-                _give_up(connection)
-                fault = error if isinstance(error, PersistFault) else fault_of(error, self._path)
-                outcomes = [_Failed(fault)] * len(group)
-            _deliver(group, outcomes)
-        connection.close()
+        try:
+            while not ended:
+                group, ended = self._next_group()
+                try:
+                    outcomes = self._run_group(connection, [request.work for request in group])
+                except (sqlite3.Error, PersistFault) as error:
+                    _give_up(connection)
+                    told = error if isinstance(error, PersistFault) else fault_of(error, self._path)
+                    outcomes = [_Failed(told)] * len(group)
+                _deliver(group, outcomes)
+        finally:
+            self._ended = True
+            connection.close()
 
     def _next_group(self) -> tuple[list[_Request], bool]:
         """What is waiting, at least one request; True when the end was asked for."""
         group: list[_Request] = []
-        while len(group) < _GROUP_LIMIT:
-            try:
-                request = self._queue.get(block=not group)
-            except queue.Empty:
-                break
+        # Nobody else takes from the queue, so what it holds cannot be gone again.
+        while not group or (len(group) < _GROUP_LIMIT and not self._queue.empty()):
+            request = self._queue.get()
             if request is None:
                 return group, True
             group.append(request)
@@ -143,7 +144,13 @@ class SqliteWriter:
         while True:
             begin_write(connection, self._path, deadline)
             before = connection.total_changes
-            outcomes = [_attempt(connection, work) for work in works]
+            outcomes = (
+                [_attempt_alone(connection, works[0])]
+                if len(works) == 1
+                else [_attempt(connection, work) for work in works]
+            )
+            if not connection.in_transaction:
+                return outcomes  # the only request failed
             if connection.total_changes == before:
                 connection.execute("ROLLBACK")
                 return outcomes
@@ -285,6 +292,17 @@ def _attempt(connection: sqlite3.Connection, work: Work[object]) -> _Outcome:
     return outcome
 
 
+def _attempt_alone(connection: sqlite3.Connection, work: Work[object]) -> _Outcome:
+    """The same for the only request of its transaction: its failure ends that."""
+    try:
+        return _Done(work(connection))
+    except sqlite3.Error:
+        raise
+    except Exception as error:  # noqa: BLE001 - this loop owns the request; its asker is told
+        connection.execute("ROLLBACK")
+        return _Failed(error)
+
+
 def _give_up(connection: sqlite3.Connection) -> None:
     try:
         if connection.in_transaction:
@@ -294,19 +312,21 @@ def _give_up(connection: sqlite3.Connection) -> None:
 
 
 def _deliver(group: Sequence[_Request], outcomes: Sequence[_Outcome]) -> None:
-    by_loop: defaultdict[asyncio.AbstractEventLoop, list[tuple[_Request, _Outcome]]]
-    by_loop = defaultdict(list)
-    for request, outcome in zip(group, outcomes, strict=True):
-        by_loop[request.loop].append((request, outcome))
-    for loop, settled in by_loop.items():
+    """Wake each event loop once."""
+    loops = {request.loop for request in group}
+    for loop in loops:
         try:
-            loop.call_soon_threadsafe(_settle, settled)
+            loop.call_soon_threadsafe(_settle, loop, group, outcomes)
         except RuntimeError:
             pass  # that loop has ended, and with it whoever asked
 
 
-def _settle(settled: Sequence[tuple[_Request, _Outcome]]) -> None:
-    for request, outcome in settled:
+def _settle(
+    loop: asyncio.AbstractEventLoop, group: Sequence[_Request], outcomes: Sequence[_Outcome]
+) -> None:
+    for request, outcome in zip(group, outcomes, strict=True):
+        if request.loop is not loop:
+            continue
         if request.future.done():
             continue  # its asker was cancelled meanwhile
         match outcome:

@@ -68,7 +68,7 @@ class Maintenance:
         Every append writes the state anew, so a state that grew would slow down the merges' own
         changes, and grow further.
         """
-        if is_overfull(state, self._sizes) and self._small.busy:
+        if self._small.busy and is_overfull(state, self._sizes):
             await self._small.idle(_LONGEST_WAIT_S)
 
     def request(self, shard_id: ShardId, desc: RelationDesc) -> None:

@@ -14,15 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evertide.persist.coding.batch import UpdateBatch, concat_batches, from_payload
 from evertide.persist.coding.encoding import update_schema
-from evertide.persist.coding.inline import decode_inline, encode_inline
-from evertide.persist.coding.parts import (
-    columns_to_table,
-    decode_part,
-    encode_part,
-    table_to_columns,
-)
-from evertide.persist.coding.updates import UpdateColumns, concat_columns, consolidate_columns
+from evertide.persist.coding.inline import decode_inline
+from evertide.persist.coding.parts import decode_part, encode_part, table_to_columns
+from evertide.persist.coding.updates import UpdateColumns, consolidate_columns
 from evertide.persist.state import BlobPart, InlinePart, Part
 from evertide.persist.threads import give_way
 from evertide.persist.upkeep.row_hash import Hashes, row_hashes
@@ -64,7 +60,8 @@ def merge_few(
     if sum(part.rows for part, _ in parts) > _FEW_UPDATES:
         return merged_part(desc, add_up(_key_tables(desc, parts), since))
     updates = chain.from_iterable(_columns(desc, part, value).each() for part, value in parts)
-    return _few_left(desc, consolidate_columns(desc.types, updates, since))
+    few = consolidate_columns(desc.types, updates, since)
+    return _few_left(UpdateBatch(desc, columns=few))
 
 
 def _key_tables(desc: RelationDesc, parts: Sequence[tuple[Part, bytes]]) -> list[pa.Table]:
@@ -85,14 +82,12 @@ def part_keys(desc: RelationDesc, part: BlobPart, value: bytes) -> pa.Table:
 
 def inline_keys(desc: RelationDesc, parts: Sequence[InlinePart]) -> pa.Table:
     """The same for all parts that lie in the state."""
-    columns: list[UpdateColumns] = []
+    batches: list[UpdateBatch] = []
     for number, part in enumerate(parts):
-        columns.append(decode_inline(desc, part.payload))
+        batches.append(from_payload(desc, part.payload))
         if number % _STEP_PARTS == 0:
             give_way()
-    if not columns:
-        return to_keys(update_schema(desc).empty_table())
-    return to_keys(columns_to_table(desc, concat_columns(columns)))
+    return to_keys(concat_batches(desc, batches).table)
 
 
 def hashes_of(keys: pa.Table) -> Hashes:
@@ -142,20 +137,19 @@ def merged_part(desc: RelationDesc, keys: pa.Table, *, inline: bool = True) -> M
         return None
     table = from_keys(keys, update_schema(desc))
     if inline and table.num_rows <= _FEW_UPDATES:
-        return _few_left(desc, table_to_columns(desc, table))
+        return _few_left(UpdateBatch(desc, table=table))
     retractions = pc.sum(pc.less(table["d"], 0)).as_py()
     return MergedPart(EncodedPart(encode_part(table), table.num_rows), retractions)
 
 
-def _few_left(desc: RelationDesc, few: UpdateColumns) -> MergedPart | None:
+def _few_left(few: UpdateBatch) -> MergedPart | None:
     if not len(few):
         return None
-    retractions = sum(diff < 0 for diff in few.diffs)
-    payload = encode_inline(few.each())
-    if len(payload) <= MERGED_INLINE_BYTES:
-        return MergedPart(InlinePart(payload, len(few)), retractions)
-    encoded = encode_part(columns_to_table(desc, few))
-    return MergedPart(EncodedPart(encoded, len(few)), retractions)
+    diffs = few.table["d"].to_pylist() if few.columnar else few.columns.diffs
+    retractions = sum(diff < 0 for diff in diffs)
+    if len(few.payload) <= MERGED_INLINE_BYTES:
+        return MergedPart(InlinePart(few.payload, len(few)), retractions)
+    return MergedPart(EncodedPart(encode_part(few.table), len(few)), retractions)
 
 
 def _columns(desc: RelationDesc, part: Part, value: bytes) -> UpdateColumns:

@@ -1,0 +1,278 @@
+"""A table's rows as Arrow columns, kept so that rows can be found by their values.
+
+An image is a few runs of rows, each with how often every row is there. Runs are never changed: a
+later image shares them, and has other counts where rows went. The largest run is the oldest, so a
+small change costs little however many rows there are.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from evertide.persist.threads import give_way
+from evertide.persist.upkeep.merge import to_keys
+from evertide.persist.upkeep.row_hash import row_hashes
+from evertide.vocab.timestamp import Timestamp
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+# For each run of an image, the places of some of its rows.
+Places: TypeAlias = list[Ints]
+
+# A column tells rows apart well enough if so many of a sample have a value of their own.
+_TELLING: Final = 0.9
+_SAMPLE_ROWS: Final = 10_000
+# A run is made anew once fewer of its rows than one in so many are left.
+_SPARSE: Final = 2
+# A row that is there more often is for others to count.
+_MOST_TIMES: Final = 2**20
+_OWN: Final = ("e", "t", "d")
+
+
+class Order(NamedTuple):
+    """Values of a column in order, and where each is; NULLs are not among them."""
+
+    keys: Ints
+    places: Ints
+
+    def find(self, wanted: Ints) -> tuple[Ints, Ints]:
+        """Places with a wanted value, and beside each the place among `wanted` of that value."""
+        first = np.searchsorted(self.keys, wanted, "left")
+        counts = np.searchsorted(self.keys, wanted, "right") - first
+        which = np.repeat(np.arange(len(wanted)), counts)
+        before = np.cumsum(counts) - counts
+        found = np.repeat(first - before, counts) + np.arange(len(which))
+        return self.places[found], which
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """Rows, and how often each is there; 0: it is gone."""
+
+    rows: pa.Table
+    counts: npt.NDArray[np.int32]
+    # How many of the rows are there.
+    alive: int
+    # By column, made when first asked for; None: by the whole row's hash. Shared by later images.
+    orders: dict[int | None, Order] = field(default_factory=dict)
+
+    def order(self, column: int | None) -> Order:
+        """The rows by the values of a column of integers, or by their hashes."""
+        known = self.orders.get(column)
+        if known is None:
+            known = self.orders[column] = _order(self.rows, column)
+        return known
+
+    def without(self, places: Ints, times: Ints) -> "Run":
+        """The same with rows taken away so many times."""
+        counts = self.counts.copy()
+        np.subtract.at(counts, places, times.astype(np.int32))
+        once = np.unique(places) if _repeats(np.sort(places)) else places
+        gone = len(once) - int(np.count_nonzero(counts[once]))
+        return Run(self.rows, counts, self.alive - gone, self.orders)
+
+
+def new_run(rows: pa.Table, counts: Ints) -> Run:
+    """Rows that nobody has looked for yet; none is there two billion times."""
+    return Run(rows, counts.astype(np.int32), int(np.count_nonzero(counts)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableImage:
+    """What a table holds at a timestamp."""
+
+    as_of: Timestamp
+    # Where the last of the shard's batches that are in it ends; None: one of them is cut.
+    boundary: Timestamp | None
+    runs: tuple[Run, ...]
+    # The column that tells rows apart; None: none does, their hashes do.
+    telling: int | None
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory it takes, the orders included."""
+        return sum(run.rows.nbytes + 24 * len(run.counts) for run in self.runs)
+
+    def all_places(self) -> Places:
+        """Every row."""
+        return [np.flatnonzero(run.counts) for run in self.runs]
+
+    def find(self, column: int, wanted: Ints) -> Places:
+        """Rows with one of these different values in a column of integers."""
+        found = []
+        for run in self.runs:
+            places, _ = run.order(column).find(wanted)
+            places.sort()
+            found.append(places[run.counts[places] != 0])
+        return found
+
+    def without(self, places: Places) -> "TableImage":
+        """The same after all of these rows went."""
+        runs = [
+            run.without(at, run.counts[at].astype(np.int64)) if len(at) else run
+            for run, at in zip(self.runs, places, strict=True)
+        ]
+        return replace(self, runs=tuple(runs))
+
+    def take(self, places: Places) -> tuple[pa.Table, Ints]:
+        """These rows, and how often each is there."""
+        tables = [_take(run.rows, at) for run, at in zip(self.runs, places, strict=True)]
+        counts = [run.counts[at] for run, at in zip(self.runs, places, strict=True)]
+        return pa.concat_tables(tables), np.concatenate(counts).astype(np.int64)
+
+
+def make_image(table: pa.Table, as_of: Timestamp, boundary: Timestamp | None) -> TableImage | None:
+    """The image of a snapshot, which persist/snapshot.py makes; None if it cannot have one.
+
+    A row that is there less than no times, or an error, is for others to tell.
+    """
+    counts = table["d"].to_numpy().astype(np.int64)
+    if table["e"].null_count != table.num_rows or not _countable(counts):
+        return None
+    rows = _one_chunk(table.drop_columns(list(_OWN)))
+    telling = _telling_column(rows)
+    return TableImage(as_of, boundary, (new_run(rows, counts),), telling)
+
+
+def advance(
+    image: TableImage, updates: pa.Table, as_of: Timestamp, boundary: Timestamp | None
+) -> TableImage | None:
+    """The image after these updates; None if a row goes that was not there."""
+    diffs = updates["d"].to_numpy()
+    if updates["e"].null_count != updates.num_rows or not _countable(np.abs(diffs)):
+        return None
+    rows = updates.drop_columns(list(_OWN))
+    runs = list(image.runs)
+    if (diffs > 0).any():
+        added = rows if (diffs > 0).all() else rows.filter(pa.array(diffs > 0))
+        runs.append(new_run(_one_chunk(added), diffs[diffs > 0].astype(np.int64)))
+    if (diffs < 0).any():
+        gone = _one_chunk(rows.filter(pa.array(diffs < 0)))
+        left = _without(runs, gone, -diffs[diffs < 0].astype(np.int64), image.telling)
+        if left is None:
+            return None
+        runs = left
+    return TableImage(as_of, boundary, tuple(_merged(runs)), image.telling)
+
+
+def _without(
+    runs: Sequence[Run], gone: pa.Table, times: Ints, column: int | None
+) -> list[Run] | None:
+    """The runs with these rows taken away as many times; None if they do not hold them."""
+    if column is not None and gone.column(column).null_count:
+        return None
+    keys = _keys(gone, column)
+    owed = times.copy()
+    left: list[Run] = []
+    for run in runs:
+        places, which = run.order(column).find(keys)
+        there = run.counts[places] > 0
+        places, which = places[there], which[there]
+        same = _same_rows(_take(run.rows, places), _take(gone, which))
+        places, which = places[same], which[same]
+        taken = _taken(run.counts, places, which, owed)
+        np.subtract.at(owed, which, taken)
+        left.append(run.without(places, taken) if len(places) else run)
+    return None if owed.any() else left
+
+
+def _taken(counts: npt.NDArray[np.int32], places: Ints, which: Ints, owed: Ints) -> Ints:
+    """How often each pair of a stored row and a row to go cancel each other out."""
+    if not _repeats(np.sort(places)) and not _repeats(which):
+        return np.minimum(counts[places].astype(np.int64), owed[which])
+    have, want = counts.copy(), owed.copy()
+    taken = np.zeros(len(places), np.int64)
+    for pair, (place, row) in enumerate(zip(places.tolist(), which.tolist(), strict=True)):
+        taken[pair] = min(have[place], want[row])
+        have[place] -= taken[pair]
+        want[row] -= taken[pair]
+    return taken
+
+
+def _countable(counts: Ints) -> bool:
+    return not len(counts) or bool(counts.min() >= 0 and counts.max() < _MOST_TIMES)
+
+
+def _repeats(ordered: Ints) -> bool:
+    return bool((ordered[1:] == ordered[:-1]).any())
+
+
+def _same_rows(left: pa.Table, right: pa.Table) -> npt.NDArray[np.bool_]:
+    same = np.ones(left.num_rows, np.bool_)
+    for one, other in zip(to_keys(left).columns, to_keys(right).columns, strict=True):
+        equal = pc.equal(one, other)
+        if equal.null_count:
+            both = pc.and_(pc.is_null(one), pc.is_null(other))
+            equal = pc.if_else(both, True, pc.fill_null(equal, False))
+        same &= equal.to_numpy()
+    return same
+
+
+def _merged(runs: Sequence[Run]) -> list[Run]:
+    """Runs of which each is more than twice as long as the next, without most of what is gone."""
+    kept: list[Run] = []
+    for run in runs:
+        if run.alive:
+            kept.append(run if _SPARSE * run.alive >= len(run.counts) else _joined([run]))
+        while len(kept) > 1 and 2 * len(kept[-1].counts) >= len(kept[-2].counts):
+            kept[-2:] = [_joined(kept[-2:])]
+    return kept or list(runs[:1])
+
+
+def _joined(runs: Sequence[Run]) -> Run:
+    live = [np.flatnonzero(run.counts) for run in runs]
+    rows = [_take(run.rows, places) for run, places in zip(runs, live, strict=True)]
+    counts = [run.counts[places] for run, places in zip(runs, live, strict=True)]
+    return new_run(_one_chunk(pa.concat_tables(rows)), np.concatenate(counts))
+
+
+def _telling_column(rows: pa.Table) -> int | None:
+    """The column of integers in which most rows differ, if they mostly do."""
+    step = rows.num_rows // _SAMPLE_ROWS + 1
+    best, share = None, _TELLING
+    for index, column in enumerate(rows.columns):
+        if is_integer(column.type) and not column.null_count and rows.num_rows:
+            sample = _keys(rows, index)[::step]
+            found = len(np.unique(sample)) / len(sample)
+            if found > share:
+                best, share = index, found
+    return best
+
+
+def is_integer(kind: pa.DataType) -> bool:
+    """Whether rows can be found by the values of such a column."""
+    return bool(pa.types.is_signed_integer(kind))
+
+
+def _order(rows: pa.Table, column: int | None) -> Order:
+    keys = _keys(rows, column)
+    places = None
+    if column is not None and rows.column(column).null_count:
+        places = np.flatnonzero(rows.column(column).is_valid().to_numpy())
+        keys = keys[places]
+    by = np.argsort(keys, kind="stable")
+    give_way()
+    return Order(keys[by], by if places is None else places[by])
+
+
+def _keys(rows: pa.Table, column: int | None) -> Ints:
+    """Integers that are equal where the column's values, or the whole rows, are; 0 for NULL."""
+    if column is None:
+        return row_hashes(to_keys(rows)).view(np.int64)
+    values = rows.column(column)
+    if values.null_count:
+        values = values.fill_null(0)
+    keys: Ints = values.to_numpy().astype(np.int64, copy=False)
+    return keys
+
+
+def _take(rows: pa.Table, places: Ints) -> pa.Table:
+    return rows.take(pa.array(places))
+
+
+def _one_chunk(rows: pa.Table) -> pa.Table:
+    return rows.combine_chunks()
