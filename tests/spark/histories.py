@@ -8,9 +8,13 @@ from evertide.dataflow.delta_plan import DeltaPlan
 from evertide.expr.interpret import Collection, consolidated, evaluate
 from evertide.expr.relation import Relation, Types
 from evertide.expr.row_key import identity_function
+from evertide.expr.scalar import Literal
+from evertide.expr.temporal import MZ_NOW, has_temporal
+from evertide.expr.transform.substitute import Bindings, substitute
 from evertide.spark.evaluate import Evaluator
 from evertide.vocab.errors import DivisionByZero, encode_error
 from evertide.vocab.ids import GlobalId
+from evertide.vocab.sql_type import MZ_TIMESTAMP
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
 from tests.expr.trees import TABLES, random_row
@@ -64,7 +68,10 @@ def at(history: History, ts: int) -> dict[GlobalId, Collection]:
 
 
 def expected_at(relation: Relation, history: History, ts: int) -> Contents:
-    collection = evaluate(relation, at(history, ts).__getitem__)
+    """What the relation holds at a timestamp, which is what mz_now() stands for then."""
+    now: Bindings = {MZ_NOW: Literal(ts, MZ_TIMESTAMP)}
+    bound = substitute(relation, now) if has_temporal(relation) else relation
+    collection = evaluate(bound, at(history, ts).__getitem__)
     return contents(collection, relation.types)
 
 

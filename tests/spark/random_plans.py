@@ -13,6 +13,7 @@ from typing import Final, cast
 
 from evertide.expr.functions.aggregate import packing
 from evertide.expr.functions.row import AggregateFunction, ScalarFunction
+from evertide.expr.functions.rows import table_function_by_signature
 from evertide.expr.functions.table import AGGREGATE_FUNCTIONS, by_signature
 from evertide.expr.interpret import Collection
 from evertide.expr.relation import (
@@ -20,6 +21,7 @@ from evertide.expr.relation import (
     Constant,
     Distinct,
     Filter,
+    FlatMap,
     Get,
     Join,
     Map,
@@ -35,6 +37,7 @@ from evertide.expr.relation import (
 )
 from evertide.expr.row_key import identity_function
 from evertide.expr.scalar import And, Call, Case, Coalesce, ColumnRef, IsNull, Literal, Or, Scalar
+from evertide.expr.temporal import MZ_NOW
 from evertide.vocab.datum import Datum, Interval, Row
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.sql_type import (
@@ -44,6 +47,7 @@ from evertide.vocab.sql_type import (
     INT8,
     INTERVAL,
     JSONB,
+    MZ_TIMESTAMP,
     NUMERIC,
     TEXT,
     Kind,
@@ -86,6 +90,12 @@ FUNCTIONS: Final[tuple[ScalarFunction, ...]] = tuple(
         "float8(integer)", "int4(double precision)", "text(integer)",
     )
 )  # fmt: skip
+SMALLER: Final = cast(ScalarFunction, by_signature("<(integer,integer)"))
+TO_TIME: Final = cast(ScalarFunction, by_signature("mz_timestamp(integer)"))
+TIME_COMPARISONS: Final = tuple(
+    cast(ScalarFunction, by_signature(f"{name}(mz_timestamp,mz_timestamp)"))
+    for name in ("<", "<=", ">", ">=", "=")
+)
 AGGREGATES: Final[tuple[AggregateFunction, ...]] = tuple(
     function
     for function in AGGREGATE_FUNCTIONS
@@ -110,9 +120,21 @@ class RandomCase:
         )
 
 
-def random_case(seed: int, *, last_ts: int = 9) -> RandomCase:
-    """One case, always the same for a seed."""
-    return _Maker(Random(seed), last_ts).case()
+def random_case(
+    seed: int, *, last_ts: int = 9, flat: bool = False, temporal: bool = False
+) -> RandomCase:
+    """One case, always the same for a seed; with a table function or a filter by time on top, or
+    both, where that is asked for."""
+    maker = _Maker(Random(seed), last_ts)
+    case = maker.case()
+    relation = case.relation
+    if flat:
+        relation = maker.flat_map(relation)
+    if temporal:
+        relation = maker.temporal(relation)
+    if flat and maker.coin():
+        relation = maker.flat_map(relation)
+    return RandomCase(case.collections, relation)
 
 
 def added_up(
@@ -279,5 +301,35 @@ class _Maker:
     def _union(self, source: Relation) -> Relation:
         return Union((source, Filter(source, (self._scalar(source.types, BOOL, 1),))))
 
-    def _coin(self) -> bool:
+    def flat_map(self, source: Relation) -> Relation:
+        """Short series of small numbers, or the elements of an array; some fail."""
+        if FLOATS in source.types and self.coin():
+            function = table_function_by_signature("unnest(double precision[])")
+            return FlatMap(source, function, (self._leaf(source.types, FLOATS),), self.coin())
+        function = table_function_by_signature("generate_series(integer,integer,integer)")
+        given = self._scalar(source.types, INT4, 1)
+        small = Call(SMALLER, (given, Literal(9, INT4)), BOOL)
+        last = Case(((small, given),), Literal(1, INT4), INT4)
+        step = Literal(self.random.choice((1, 1, 2, 0)), INT4)
+        arguments = (Literal(-1, INT4), last, step)
+        return FlatMap(source, function, arguments, self.coin())
+
+    def temporal(self, source: Relation) -> Relation:
+        """Times in the history and around it; NULL, and failing, for some rows."""
+        predicates: list[Scalar] = []
+        for _ in range(self.random.choice((1, 1, 2))):
+            value: Scalar = Call(TO_TIME, (self._scalar(source.types, INT4, 1),), MZ_TIMESTAMP)
+            if self.random.random() < 0.8:
+                fixed = Literal(self.random.randint(4, 9), MZ_TIMESTAMP)
+                value = Case(((self._scalar(source.types, BOOL, 1), value),), fixed, MZ_TIMESTAMP)
+            sides = (MZ_NOW, value) if self.coin() else (value, MZ_NOW)
+            predicates.append(Call(self.random.choice(TIME_COMPARISONS), sides, BOOL))
+        if self.coin():
+            predicates.append(self._scalar(source.types, BOOL, 1))
+        return Filter(source, tuple(predicates))
+
+    def coin(self) -> bool:
         return self.random.random() < 0.5
+
+    def _coin(self) -> bool:
+        return self.coin()

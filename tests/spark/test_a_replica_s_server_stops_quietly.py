@@ -29,7 +29,7 @@ async def stop_while_a_request_waits(path: Path) -> tuple[Response | None, list[
     asyncio.get_running_loop().set_exception_handler(lambda _, said: complaints.append(said))
     missing: Any = None
     catalog: Any = CatalogFarBehind()
-    server = PeekServer(missing, catalog, missing)
+    server = PeekServer(missing, catalog, missing, missing)
     await server.start(path)
     reader, writer = await asyncio.open_unix_connection(str(path))
     decoder: msgspec.msgpack.Decoder[Response] = msgspec.msgpack.Decoder(Response)

@@ -9,12 +9,14 @@ from random import Random
 import numpy as np
 import pytest
 
+from evertide.expr.columnar.batch import Entry
+from evertide.expr.columnar.hashes import hash_bytes
 from evertide.expr.row_key import column_encoder, identity_function
 from evertide.persist.coding.keys import encode_row_key
 from evertide.spark.arrangement import Arrangement, BelowSince
 from evertide.spark.levels import merge, write_snapshot
 from evertide.spark.merging import Merging, merge_now
-from evertide.spark.runs import Entry, key_hashes, open_run, run_schema, table_of, write_run
+from evertide.spark.runs import open_run, run_schema, table_of, write_run
 from evertide.vocab.datum import Datum, Interval, Row
 from evertide.vocab.sql_type import (
     BOOL,
@@ -116,8 +118,8 @@ def check_lookup(
 
 def test_the_hash_is_sparks() -> None:
     """xxhash64 of a binary column, seed 42, as Spark 4.3 computed it."""
-    assert key_hashes([b"Spark"]).tolist() == [-4294468057691064905]
-    assert key_hashes([b""]).tolist() == [-7444071767201028348]
+    assert hash_bytes([b"Spark"]).tolist() == [-4294468057691064905]
+    assert hash_bytes([b""]).tolist() == [-7444071767201028348]
 
 
 def test_keys_are_the_stored_encoding() -> None:
@@ -135,7 +137,7 @@ def test_two_keys_with_one_hash_are_told_apart(
 ) -> None:
     for module in ("runs", "arrangement"):
         monkeypatch.setattr(
-            f"evertide.spark.{module}.key_hashes", lambda keys: np.zeros(len(keys), np.int64)
+            f"evertide.spark.{module}.hash_bytes", lambda keys: np.zeros(len(keys), np.int64)
         )
     kept = Arrangement(tmp_path, (INT8, TEXT), (0,), spill_records=1)
     kept.insert([((i, str(i)), 1, 1) for i in range(20)])
@@ -233,7 +235,7 @@ def test_a_table_made_elsewhere_can_be_loaded(tmp_path: Path) -> None:
     assert made.schema.equals(run_schema(types))
     assert made.column("h").to_pylist() == sorted(made.column("h").to_pylist())
     kept = Arrangement(tmp_path, types, (1,), since=Timestamp(5))
-    kept.load_table(made)
+    kept.levels.load_table(made)
     assert len(kept.lookup(("k3",), Timestamp(5))) == 14
 
 

@@ -3,12 +3,19 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from evertide.expr.columnar.batch import Batch
+from evertide.expr.columnar.column import Ints
 from evertide.spark.arrangement import Arrangement
 from evertide.spark.layer import Layer
-from evertide.spark.operators import join, reduce, regroup
+from evertide.spark.operators import join, reduce, reduce_rows, regroup
 from evertide.spark.operators.arrange import ArrangeOperator
+from evertide.spark.operators.group_rows import RowExtreme
+from evertide.spark.operators.group_values import DistinctValues, FollowedExtreme
+from evertide.spark.operators.regroup_columns import ColumnRegroup
+from evertide.spark.operators.tick_members import TickMembers
 from evertide.vocab.timestamp import Timestamp
 from tests.spark.test_evaluate_is_exact_at_every_timestamp import check
 
@@ -62,6 +69,75 @@ def forget_the_order_of_timestamps(patch: pytest.MonkeyPatch) -> None:
     """A group's changes are taken in reverse."""
     patch.setattr(reduce, "groupby", lambda items, key: backwards(items, key))
     patch.setattr(regroup, "groupby", lambda items, key: backwards(items, key))
+    patch.setattr(reduce_rows, "groupby", lambda items, key: backwards(items, key))
+
+
+def see_all_timestamps_at_once(patch: pytest.MonkeyPatch) -> None:
+    """By columns, a top-k's changes of a whole tick come at its end."""
+    patch.setattr("evertide.spark.operators.delta.WIDE_ROWS", 1)
+    changes = ColumnRegroup._changes
+
+    def late(self: ColumnRegroup, table: object, ranks: object, times: Ints, diffs: Ints) -> Batch:
+        times = times.clip(times.max())
+        return changes(self, table, ranks, times, diffs)  # type: ignore[arg-type]
+
+    patch.setattr(ColumnRegroup, "_changes", late)
+
+
+def by_columns(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("evertide.spark.operators.delta.WIDE_ROWS", 1)
+
+
+def find_new_only(patch: pytest.MonkeyPatch) -> None:
+    """By columns, dA with dB is counted twice."""
+    by_columns(patch)
+    find = ArrangeOperator.find
+    patch.setattr(
+        ArrangeOperator, "find", lambda self, keys, hashes, **_: find(self, keys, hashes, new=True)
+    )
+
+
+def believe_every_hash(patch: pytest.MonkeyPatch) -> None:
+    """By columns, keys with one hash are taken for equal."""
+    by_columns(patch)
+    patch.setattr(
+        "evertide.spark.operators.join.hash_keys",
+        lambda *asked: np.zeros(asked[-1], np.int64),
+    )
+    patch.setattr(
+        "evertide.spark.operators.arrange.hash_keys",
+        lambda *asked: np.zeros(asked[-1], np.int64),
+    )
+    patch.setattr(
+        "evertide.spark.arrangement.equal_keys",
+        lambda *asked: np.ones(len(asked[-1]), np.bool_),
+    )
+
+
+def never_look_again(patch: pytest.MonkeyPatch) -> None:
+    """By columns, min and max go on showing a value that has gone."""
+    by_columns(patch)
+    patch.setattr(FollowedExtreme, "_look_again", lambda *_: None)
+
+
+def never_look_again_by_rows(patch: pytest.MonkeyPatch) -> None:
+    """The same row by row."""
+    patch.setattr(RowExtreme, "_is_gone", lambda *_: False)
+
+
+def forget_what_was_there(patch: pytest.MonkeyPatch) -> None:
+    """By columns, every DISTINCT value that comes is new."""
+    by_columns(patch)
+    change = DistinctValues.change
+    patch.setattr(
+        DistinctValues, "change", lambda self, *values: np.zeros_like(change(self, *values))
+    )
+
+
+def overlook_the_tick_s_own_values(patch: pytest.MonkeyPatch) -> None:
+    """By columns, aggregates that look at values see those of before the tick."""
+    by_columns(patch)
+    patch.setattr(TickMembers, "take_in", lambda *_: None)
 
 
 def backwards(items: list, key: Callable) -> list:
@@ -110,7 +186,9 @@ def add_up_without_identity(patch: pytest.MonkeyPatch) -> None:
     "plant",
     [
         look_up_old_only, look_up_new_only, take_the_time_of_the_source, commit_as_it_goes,
-        forget_the_order_of_timestamps, lose_a_frozen_layer, add_up_without_identity,
+        forget_the_order_of_timestamps, see_all_timestamps_at_once, lose_a_frozen_layer,
+        add_up_without_identity, find_new_only, believe_every_hash, never_look_again,
+        never_look_again_by_rows, forget_what_was_there, overlook_the_tick_s_own_values,
     ],
 )  # fmt: skip
 def test_a_planted_bug_is_found(

@@ -140,7 +140,7 @@ def test_a_tick_that_breaks_changes_nothing(
     for lower, upper in borders(rng, FIRST, LAST):
         inputs = inputs_between(history, lower, upper)
         with monkeypatch.context() as patched:
-            patched.setattr("evertide.spark.running_plan.updates_of", broken)
+            patched.setattr("evertide.spark.running_plan.consolidated", broken)
             try:
                 assert evaluator.tick(DATAFLOW, inputs, lower, upper) == []
                 continue  # there was nothing to do, so nothing broke
@@ -270,8 +270,8 @@ def test_a_dropped_dataflow_leaves_nothing(evaluator: Evaluator, tmp_path: Path)
     evaluator.tick(DATAFLOW, {T: changes, U: changes}, ts(1), ts(2))
     evaluator.tick(DATAFLOW, {}, ts(2), ts(3))
     sizes = evaluator.sizes(DATAFLOW)
-    assert sizes["arrangements"] == 4
-    assert sizes["records"] == 400
+    assert sizes["arrangements"] == 5
+    assert sizes["records"] == 500
     assert sizes["groups"] == 100
     evaluator.drop(DATAFLOW)
     evaluator.drop(DATAFLOW)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -11,6 +12,7 @@ from evertide.spark.evaluate import Evaluator
 from evertide.spark.hydrate import hydrate
 from evertide.spark.jobs import SparkJobs
 from evertide.spark.state_files import read_states, write_states
+from evertide.spark.watch import JobCancelled
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import Timestamp, step_forward
 from evertide.vocab.update import Update
@@ -20,11 +22,11 @@ AS_OF, UPPER = Timestamp(4), Timestamp(10)
 VIEW = GlobalId("u9")
 
 
-@pytest.mark.parametrize("seed", range(100, 112))
+@pytest.mark.parametrize("seed", range(100, 116))
 def test_ticks_go_on_alike(spark_jobs: SparkJobs, tmp_path: Path, seed: int) -> None:
     """Method: one evaluator is loaded, through files as the resident task is, one ticks from
     nothing; their outputs at as_of and at every later timestamp must be the same."""
-    case = random_case(seed)
+    case = random_case(seed, flat=seed >= 112)
     plan = delta_plan(case.relation)
     index_key = (0,) if plan.types else None
     imports = {g: PartFiles((), tuple(u)) for g, (_, u) in case.collections.items()}
@@ -48,6 +50,28 @@ def test_ticks_go_on_alike(spark_jobs: SparkJobs, tmp_path: Path, seed: int) -> 
         peeked = [evaluator.peek(d, None, Timestamp(UPPER - 1)) for d in (loaded, ticked)]
         assert added_up(types, *peeked[0]) == added_up(types, *peeked[1])
     evaluator.close()
+
+
+def test_progress_is_told_node_by_node(spark_jobs: SparkJobs) -> None:
+    """All nodes are done only once the output is: before it, the last one is still missing."""
+    case = random_case(110)
+    plan = delta_plan(case.relation)
+    imports = {g: PartFiles((), tuple(u)) for g, (_, u) in case.collections.items()}
+    told: list[int] = []
+    hydrate(spark_jobs, plan, imports, AS_OF, on_node=told.append)
+    assert told == list(range(len(plan.nodes) + 1))
+
+    def stop_before_the_output(done: int) -> None:
+        told.append(done)
+        if done == plan.output:
+            cancelled.set()
+
+    told, cancelled = [], Event()
+    with pytest.raises(JobCancelled):
+        hydrate(
+            spark_jobs, plan, imports, AS_OF, cancelled=cancelled, on_node=stop_before_the_output
+        )
+    assert told == list(range(len(plan.nodes)))
 
 
 def snapshot(case: RandomCase) -> dict[GlobalId, list[Update]]:

@@ -51,8 +51,9 @@ def test_literals_are_parameters_and_names_are_positions() -> None:
     views = {GlobalId(CANARY): ImportView("i0", may_fail=True)}
     contents = render_contents(query, plan, views, Timestamp(7))
     histories = {position: ImportView("i1", may_fail=False) for position in kept_positions(plan)}
+    span = Timestamp(8), Timestamp(9)
     changes = render_tick(
-        tick, Tick(plan, views, histories, Timestamp(8), Timestamp(7), with_constants=True)
+        tick, Tick(plan, views, histories, *span, as_of=Timestamp(7), with_constants=True)
     )
     for builder, relations in ((query, contents), (tick, changes)):
         text = builder.text(f"SELECT * FROM {relations[-1].name}")

@@ -16,14 +16,17 @@ from pyspark.sql import SparkSession
 
 from evertide.dataflow.delta import delta_plan
 from evertide.dataflow.delta_plan import DeltaPlan
+from evertide.dataflow.lookup import Lookup, Span
 from evertide.expr.functions.row import AggregateFunction
 from evertide.expr.functions.table import by_signature
 from evertide.expr.relation import AggregateCall, Get, Join, Reduce
 from evertide.expr.scalar import ColumnRef
+from evertide.persist.coding.keys import encode_key
 from evertide.spark.arrangement import BelowSince
 from evertide.spark.channel import BlockingChannel, Hello, socket_address
 from evertide.spark.engine import EngineLost
 from evertide.spark.evaluate import Evaluator
+from evertide.spark.key_order import LookupRefused
 from evertide.spark.resident import Resident, ResidentEngine, ResidentFault
 from evertide.spark.tables import consolidate_updates
 from evertide.vocab.ids import GlobalId
@@ -93,12 +96,16 @@ async def test_ticks_and_peeks_are_those_of_the_evaluator(
             span = Timestamp(lower), Timestamp(upper)
             found = await engine.tick(VIEW, inputs, *span)
             assert sorted(found) == sorted(evaluator.tick(VIEW, inputs, *span))
-        for keys in (None, [("seller 1",), ("nobody",)]):
+        from_key = Lookup((Span(encode_key(TEXT, "seller 1"), b"\x02"),), exact=False)
+        for keys in (None, [("seller 1",), ("nobody",)], from_key):
             peeked = await engine.peek(VIEW, keys, Timestamp(20))
             rows, errors = evaluator.peek(VIEW, keys, Timestamp(20))
             assert sorted(peeked.rows) == sorted(rows)
             assert list(peeked.errors) == errors
+            assert rows
         assert (await engine.sizes(VIEW))["groups"] == 3
+        with pytest.raises(LookupRefused):
+            await engine.peek(VIEW, Lookup(from_key.spans, False, 1), Timestamp(20))
         await engine.allow_compaction(VIEW, Timestamp(15))
         with pytest.raises(BelowSince):
             await engine.peek(VIEW, None, Timestamp(10))

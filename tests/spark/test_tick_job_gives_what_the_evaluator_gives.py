@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from evertide.dataflow.delta import delta_plan
+from evertide.dataflow.lookup import Lookup, Span
 from evertide.spark.evaluate import Evaluator
 from evertide.spark.jobs import SparkJobs
 from evertide.spark.tick_job import SparkTickEngine
@@ -17,11 +19,22 @@ from tests.spark.random_plans import RandomCase, added_up, random_case
 VIEW = GlobalId("u9")
 # The first tick brings the contents at as_of; the last spans several timestamps.
 TICKS = ((3, 4), (4, 5), (5, 10))
+SEEDS_IN_WHICH_TIME_BRINGS_ROWS = (301, 311, 323, 368, 377, 400)
 
 
 @pytest.mark.parametrize("seed", range(200, 210))
 async def test_random_histories(spark_jobs: SparkJobs, tmp_path: Path, seed: int) -> None:
-    case = random_case(seed)
+    await agree(random_case(seed), spark_jobs, tmp_path)
+
+
+@pytest.mark.parametrize("seed", [300, 303, 304, *SEEDS_IN_WHICH_TIME_BRINGS_ROWS])
+async def test_as_time_passes(spark_jobs: SparkJobs, tmp_path: Path, seed: int) -> None:
+    """Table functions, and filters by time, for which most ticks come without changes."""
+    case = random_case(seed, last_ts=4, flat=seed % 3 < 2, temporal=seed % 3 > 0)
+    await agree(case, spark_jobs, tmp_path)
+
+
+async def agree(case: RandomCase, spark_jobs: SparkJobs, tmp_path: Path) -> None:
     plan = delta_plan(case.relation)
     types = plan.types
     index_key = (0,) if types else None
@@ -37,11 +50,31 @@ async def test_random_histories(spark_jobs: SparkJobs, tmp_path: Path, seed: int
         assert per_timestamp == per_time(types, evaluator.tick(VIEW, inputs, *span))
         assert len(found) == sum(map(len, per_timestamp.values())), "must be consolidated"
     if index_key is not None:
-        peeked = await engine.peek(VIEW, None, Timestamp(7))
-        rows, errors = evaluator.peek(VIEW, None, Timestamp(7))
-        assert added_up(types, peeked.rows, peeked.errors) == added_up(types, rows, errors)
+        for keys in (None, Lookup((Span(b"\x01\x80", b"\x02"),), exact=False)):
+            peeked = await engine.peek(VIEW, keys, Timestamp(7))
+            rows, errors = evaluator.peek(VIEW, keys, Timestamp(7))
+            assert added_up(types, peeked.rows, peeked.errors) == added_up(types, rows, errors)
     await engine.drop(VIEW)
     evaluator.close()
+
+
+async def test_sizes_are_those_of_the_files(spark_jobs: SparkJobs, tmp_path: Path) -> None:
+    case = random_case(110)
+    plan = delta_plan(case.relation)
+    engine = SparkTickEngine(spark_jobs, tmp_path)
+    (lower, upper), *_ = TICKS
+    await engine.create(VIEW, plan, index_key=(0,), as_of=Timestamp(lower))
+    assert (await engine.sizes(VIEW))["records"] == 0
+    inputs = changes(case, lower, upper, first=True)
+    output = await engine.tick(VIEW, inputs, Timestamp(lower), Timestamp(upper))
+    sizes = await engine.sizes(VIEW)
+    files = list(tmp_path.rglob("*.parquet"))
+    stored = sum(pq.read_metadata(path).num_rows for path in files)
+    assert sizes["records"] == stored + len(output) > len(output)
+    assert sizes["bytes"] == sum(path.stat().st_size for path in files)
+    assert sizes["arrangements"] == len(files) + 1
+    await engine.drop(VIEW)
+    assert await engine.sizes(VIEW) == {}
 
 
 def changes(

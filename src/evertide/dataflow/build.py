@@ -1,30 +1,39 @@
 """From a planned relation to the description of its dataflow, and a delta plan as text."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import assert_never
 
+from evertide.catalog.builtin.registry import builtin_of
+from evertide.dataflow.delta import delta_plan
 from evertide.dataflow.delta_plan import (
     ArrangeNode,
     ConstantNode,
     DeltaNode,
     DeltaPlan,
+    FlatMapNode,
     InputNode,
     JoinNode,
     JoinPath,
     LinearNode,
     NegateNode,
     ReduceNode,
+    TemporalFilterNode,
     ThresholdNode,
     TopKNode,
     UnionNode,
 )
 from evertide.dataflow.description import DataflowDescription, Export, Import
 from evertide.expr.functions.row import Accumulator
+from evertide.expr.locality import interpreted_only
 from evertide.expr.relation import AggregateCall, Get, Relation
-from evertide.expr.relation_walk import in_order_of_use
-from evertide.expr.scalar import Scalar
+from evertide.expr.relation_walk import in_order_of_use, scalars_of
+from evertide.expr.scalar import Scalar, SessionCall
+from evertide.expr.scalar_walk import children
 from evertide.expr.show import show_scalar
+from evertide.expr.temporal import MZ_NOW
 from evertide.expr.transform.passes import optimize
+from evertide.vocab.errors import FeatureNotSupported
 from evertide.vocab.ids import ClusterId, GlobalId
 from evertide.vocab.timestamp import Timestamp
 
@@ -46,30 +55,124 @@ def build(
     return DataflowDescription(global_id, cluster_id, needed, optimized, export, as_of)
 
 
-def describe(plan: DeltaPlan) -> str:
+@dataclass(frozen=True, slots=True)
+class ShownNode:
+    """One node of a delta plan in words; `keeps`: what stays between ticks, None if nothing."""
+
+    operator: str
+    inputs: tuple[int, ...]
+    keeps: str | None
+    lines: tuple[str, ...]
+
+
+def _not_maintainable(relation: Relation) -> str | None:
+    """Why changes of an optimised relation cannot be followed; None: they can, incrementally.
+
+    Nothing is recomputed as a whole on a change: what has no delta plan is refused.
+    """
+    for node in in_order_of_use(relation):
+        builtin = builtin_of(node.global_id) if isinstance(node, Get) else None
+        if builtin is not None:
+            return f"system relation {builtin.schema}.{builtin.name} is not kept anywhere"
+        for scalar in scalars_of(node):
+            called = _session_call(scalar)
+            if called is not None:
+                return f"the value of {called}() differs between statements"
+    return interpreted_only(relation)
+
+
+def _session_call(scalar: Scalar) -> str | None:
+    """The first one that only a statement can give a value; the time itself is not among them."""
+    if isinstance(scalar, SessionCall) and scalar != MZ_NOW:
+        return scalar.name
+    return next((found for part in children(scalar) if (found := _session_call(part))), None)
+
+
+def plan_or_reason(relation: Relation) -> DeltaPlan | str:
+    """An optimised relation's delta plan, or why there is none."""
+    reason = _not_maintainable(relation)
+    if reason is not None:
+        return reason
+    try:
+        return delta_plan(relation)
+    except FeatureNotSupported as error:
+        return error.message
+
+
+def show_nodes(plan: DeltaPlan, name: Callable[[GlobalId], str] = str) -> list[ShownNode]:
+    """The nodes by position, collections named by `name`."""
+    return [
+        ShownNode(
+            type(node).__name__.removesuffix("Node"),
+            _inputs(node),
+            _kept(node),
+            tuple(_lines(node, name)),
+        )
+        for node in plan.nodes
+    ]
+
+
+def describe(plan: DeltaPlan, name: Callable[[GlobalId], str] = str) -> str:
     """The plan as EXPLAIN shows it: a line per node, those that keep state marked."""
     lines = ["incremental: every change is propagated, exact at every timestamp"]
-    for position, node in enumerate(plan.nodes):
-        first, *more = _lines(node)
-        lines.append(f"  {position:>2}: {first}")
+    for position, node in enumerate(show_nodes(plan, name)):
+        first, *more = node.lines
+        kept = "" if node.keeps is None else f"  [keeps {node.keeps}]"
+        lines.append(f"  {position:>2}: {first}{kept}")
         lines += [f"        {line}" for line in more]
     return "\n".join(lines)
 
 
-def _lines(node: DeltaNode) -> list[str]:
+def _inputs(node: DeltaNode) -> tuple[int, ...]:
+    match node:
+        case InputNode() | ConstantNode():
+            return ()
+        case UnionNode(inputs=inputs) | JoinNode(inputs=inputs):
+            return inputs
+        case _:
+            return (node.input,)
+
+
+def _kept(node: DeltaNode) -> str | None:
+    """What of its input, or for its output, a node keeps from one tick to the next."""
+    match node:
+        case ArrangeNode():
+            return "all rows, by key"
+        case TopKNode():
+            return "all rows, by group"
+        case ThresholdNode():
+            return "all rows"
+        case TemporalFilterNode():
+            return "what appears or disappears later, by time"
+        case ReduceNode(aggregates=()):
+            return "a count per group"
+        case ReduceNode(aggregates=aggregates):
+            if any(_needs_rows(call) for call in aggregates):
+                return "the arguments of all rows, by group"
+            return "an accumulator per group"
+        case _:
+            return None
+
+
+def _lines(node: DeltaNode, name: Callable[[GlobalId], str]) -> list[str]:
     match node:
         case InputNode(global_id=global_id):
-            return [f"changes of {global_id}"]
+            return [f"changes of {name(global_id)}"]
         case ConstantNode(rows=rows):
             return [f"constant, {len(rows)} rows, once"]
         case LinearNode():
             return _linear_lines(node)
+        case FlatMapNode(input=source, function=function, arguments=arguments, ordinality=numbered):
+            with_number = " with ordinality" if numbered else ""
+            return [f"flat map {source} by {function.name}({_scalars(arguments)}){with_number}"]
+        case TemporalFilterNode(input=source, predicates=predicates):
+            return [f"temporal filter {source}", f"filter [{_scalars(predicates)}]"]
         case NegateNode(input=source):
             return [f"negate {source}"]
         case UnionNode(inputs=inputs):
             return [f"union {_numbers(inputs)}"]
         case ArrangeNode(input=source, key=key):
-            return [f"arrange {source} by {_columns(key)}  [keeps all rows, by key]"]
+            return [f"arrange {source} by {_columns(key)}"]
         case JoinNode(inputs=inputs, paths=paths):
             return [f"join {_numbers(inputs)}", *[_path_line(node, path) for path in paths]]
         case ReduceNode():
@@ -77,10 +180,9 @@ def _lines(node: DeltaNode) -> list[str]:
         case TopKNode(input=source, group=group, order=order, limit=limit, offset=offset):
             by = ", ".join(f"#{key.column}{' desc' if key.descending else ''}" for key in order)
             window = f"limit {'all' if limit is None else limit} offset {offset}"
-            return [f"top-k of {source} per {_columns(group)} order by [{by}] {window}"
-                    "  [keeps all rows, by group]"]  # fmt: skip
+            return [f"top-k of {source} per {_columns(group)} order by [{by}] {window}"]
         case ThresholdNode(input=source):
-            return [f"threshold of {source}  [keeps all rows]"]
+            return [f"threshold of {source}"]
         case _:
             assert_never(node)
 
@@ -108,12 +210,9 @@ def _path_line(join: JoinNode, path: JoinPath) -> str:
 def _reduce_lines(node: ReduceNode) -> list[str]:
     if not node.aggregates:
         keys = _scalars(node.keys)
-        return [f"distinct of {node.input} by [{keys}]  [keeps a count per group]"]
-    kept = "an accumulator per group"
-    if any(_needs_rows(call) for call in node.aggregates):
-        kept = "the arguments of all rows, by group"
+        return [f"distinct of {node.input} by [{keys}]"]
     calls = ", ".join(_call(call) for call in node.aggregates)
-    return [f"reduce {node.input} by [{_scalars(node.keys)}]  [keeps {kept}]", f"[{calls}]"]
+    return [f"reduce {node.input} by [{_scalars(node.keys)}]", f"[{calls}]"]
 
 
 def _needs_rows(call: AggregateCall) -> bool:

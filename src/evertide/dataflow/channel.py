@@ -43,11 +43,20 @@ class Channel(Generic[Incoming]):
 
     async def send(self, message: msgspec.Struct) -> None:
         """Queue one message; waits while the peer reads too slowly."""
+        self.send_soon(message)
+        await self._writer.drain()
+
+    def send_soon(self, message: msgspec.Struct) -> None:
+        """Queue one message without waiting: for small ones of which only few can be on the way."""
         body = self._encoder.encode(message)
         if len(body) > MAX_MESSAGE_BYTES:
             raise FrameTooLarge(f"a message of {len(body)} bytes is too large to send")
         self._writer.write(_LENGTH.pack(len(body)) + body)
-        await self._writer.drain()
+
+    @property
+    def unsent_bytes(self) -> int:
+        """How much is queued: a peer that reads nothing lets it grow."""
+        return self._writer.transport.get_write_buffer_size()
 
     def close(self) -> None:
         """End the connection without waiting."""

@@ -15,6 +15,7 @@ from evertide.dataflow.delta_plan import (
     ConstantNode,
     DeltaNode,
     DeltaPlan,
+    FlatMapNode,
     InputNode,
     JoinNode,
     JoinPath,
@@ -22,6 +23,7 @@ from evertide.dataflow.delta_plan import (
     LinearNode,
     NegateNode,
     ReduceNode,
+    TemporalFilterNode,
     ThresholdNode,
     TopKNode,
     UnionNode,
@@ -52,6 +54,7 @@ from evertide.expr.relation import (
 from evertide.expr.relation_walk import in_order_of_use, inputs_of
 from evertide.expr.scalar import Call, ColumnRef, Literal, Scalar
 from evertide.expr.scalar_walk import columns_of, is_fallible, move_columns
+from evertide.expr.temporal import is_temporal
 from evertide.expr.transform.equalities import EQUALS
 from evertide.vocab.sql_type import BOOL, Kind, SqlType
 
@@ -104,8 +107,13 @@ class _Builder:
                 return self.add(ConstantNode(rows, types))
             case Get(global_id=global_id):
                 return self.add(InputNode(global_id, types))
+            case Filter(input=source, predicates=predicates) if _is_temporal(relation):
+                return self.add(TemporalFilterNode(self.place(source), predicates, types))
             case Project() | Map() | Filter():
                 return self._linear(relation)
+            case FlatMap(input=source, function=function, arguments=given, ordinality=numbered):
+                place = self.place(source)
+                return self.add(FlatMapNode(place, function, given, numbered, types))
             case Join():
                 return self._join(relation)
             case Reduce(input=source, keys=keys, aggregates=aggregates):
@@ -125,8 +133,8 @@ class _Builder:
                 return self.add(ThresholdNode(self.place(source), types))
             case Union(inputs=inputs):
                 return self.add(UnionNode(tuple(self.place(source) for source in inputs), types))
-            case OuterJoin() | Apply() | FlatMap():
-                raise AssertionError(f"{type(relation).__name__} is lowered or refused first")
+            case OuterJoin() | Apply():
+                raise AssertionError(f"{type(relation).__name__} is lowered first")
             case _:
                 assert_never(relation)
 
@@ -136,6 +144,8 @@ class _Builder:
         while True:
             below = chain[-1].input
             if not isinstance(below, Project | Map | Filter) or self._users[id(below)] > 1:
+                break
+            if _is_temporal(below):
                 break
             chain.append(below)
         fused = _Fused.over(self.place(below), below.types)
@@ -171,6 +181,11 @@ class _Builder:
         )
         probe = tuple(column for _, column in pairs)
         return JoinStep(number, self.add(arranged), probe, extension.also_equal)
+
+
+def _is_temporal(relation: Relation) -> bool:
+    """Whether it is a filter that looks at the time itself."""
+    return isinstance(relation, Filter) and any(map(is_temporal, relation.predicates))
 
 
 @dataclass(frozen=True, slots=True)

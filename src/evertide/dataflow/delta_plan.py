@@ -6,13 +6,15 @@ timestamps in the tick's interval, exact at each of them. The executors (spark/e
 or by rows, spark/render/ as one Spark SQL text) run the same plan and must agree.
 
 Stateful nodes say what they keep between ticks: ArrangeNode an arrangement of its input, ReduceNode
-and TopKNode what they need per group. "Old" is that state before the tick, "new" the same plus this
-tick's delta; a node never sees state that another node changed halfway.
+and TopKNode what they need per group, TemporalFilterNode what is due later. "Old" is that state
+before the tick, "new" the same plus this tick's delta; a node never sees state that
+another node changed halfway.
 """
 
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from evertide.expr.functions.row import TableFunction
 from evertide.expr.relation import AggregateCall, OrderKey, Types
 from evertide.expr.scalar import Scalar
 from evertide.vocab.datum import Row
@@ -49,6 +51,34 @@ class LinearNode:
     scalars: tuple[Scalar, ...]
     predicates: tuple[Scalar, ...]
     columns: tuple[int, ...]
+    types: Types
+
+
+@dataclass(frozen=True, slots=True)
+class FlatMapNode:
+    """A row of the input beside each row that the function gives for it; time and diff pass.
+
+    A row whose arguments or function fail is an error instead. `ordinality` adds the number of the
+    function's row, from 1, as the last column.
+    """
+
+    input: int
+    function: TableFunction
+    arguments: tuple[Scalar, ...]
+    ordinality: bool
+    types: Types
+
+
+@dataclass(frozen=True, slots=True)
+class TemporalFilterNode:
+    """Rows for which every predicate is true, where some compare the time itself with a value.
+
+    expr/temporal.py says which predicates there are. Each row is in from one timestamp on until
+    another, so a change of the input gives up to two changes; those that are due later are kept.
+    """
+
+    input: int
+    predicates: tuple[Scalar, ...]
     types: Types
 
 
@@ -159,8 +189,8 @@ class ThresholdNode:
 
 
 DeltaNode: TypeAlias = (
-    InputNode | ConstantNode | LinearNode | NegateNode | UnionNode | ArrangeNode | JoinNode
-    | ReduceNode | TopKNode | ThresholdNode
+    InputNode | ConstantNode | LinearNode | FlatMapNode | TemporalFilterNode | NegateNode
+    | UnionNode | ArrangeNode | JoinNode | ReduceNode | TopKNode | ThresholdNode
 )  # fmt: skip
 
 
@@ -174,6 +204,11 @@ class DeltaPlan:
     def output(self) -> int:
         """The position of the output node."""
         return len(self.nodes) - 1
+
+    @property
+    def is_temporal(self) -> bool:
+        """Whether the output changes as time passes, though no input does."""
+        return any(isinstance(node, TemporalFilterNode) for node in self.nodes)
 
     @property
     def types(self) -> Types:

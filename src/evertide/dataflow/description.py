@@ -31,6 +31,8 @@ class Derived:
     inputs: tuple[Import, ...]
     # Where its shard starts: it holds nothing of the view before its upper is beyond this.
     as_of: Timestamp
+    # It may look at the time itself, so that it changes though no input does.
+    by_time: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +50,18 @@ class IndexExport:
     on_id: GlobalId
     key: tuple[int, ...]
     desc: RelationDesc
+    # How long its past stays readable; None: as usual.
+    history_ms: int | None = None
 
 
-Export: TypeAlias = ShardExport | IndexExport
+@dataclass(frozen=True, slots=True)
+class SubscribeExport:
+    """A subscription: the output's changes are told to whoever asked, and kept nowhere."""
+
+    desc: RelationDesc
+
+
+Export: TypeAlias = ShardExport | IndexExport | SubscribeExport
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from evertide.dataflow.delta_plan import (
     ConstantNode,
     DeltaNode,
     DeltaPlan,
+    FlatMapNode,
     InputNode,
     JoinNode,
     JoinPath,
@@ -20,6 +21,7 @@ from evertide.dataflow.delta_plan import (
     LinearNode,
     NegateNode,
     ReduceNode,
+    TemporalFilterNode,
     ThresholdNode,
     TopKNode,
     UnionNode,
@@ -33,6 +35,7 @@ from evertide.expr.codec import (
     read_order,
     unpack,
 )
+from evertide.expr.functions.rows import table_function_by_signature
 from evertide.expr.functions.table import by_signature
 from evertide.expr.relation import Types
 from evertide.expr.scalar_codec import (
@@ -78,6 +81,11 @@ def plain_delta_node(node: DeltaNode) -> Plain:
         case LinearNode(input=source, scalars=scalars, predicates=predicates, columns=columns):
             parts = [plain_scalars(scalars), plain_scalars(predicates)]
             return ["linear", types, source, *parts, list(columns)]
+        case FlatMapNode(input=source, function=function, arguments=arguments, ordinality=numbered):
+            given = [function.signature, plain_scalars(arguments), numbered]
+            return ["flat map", types, source, *given]
+        case TemporalFilterNode(input=source, predicates=predicates):
+            return ["temporal filter", types, source, plain_scalars(predicates)]
         case NegateNode(input=source):
             return ["negate", types, source]
         case UnionNode(inputs=inputs):
@@ -113,6 +121,12 @@ def _read_node(plain: list[Plain], functions: FunctionLookup) -> DeltaNode:
                 as_ints(columns),
                 types,
             )
+        case "flat map", [int(source), str(signature), arguments, bool(numbered)]:
+            function = table_function_by_signature(signature)
+            given = read_scalars(arguments, functions)
+            return FlatMapNode(source, function, given, numbered, types)
+        case "temporal filter", [int(source), predicates]:
+            return TemporalFilterNode(source, read_scalars(predicates, functions), types)
         case "negate", [int(source)]:
             return NegateNode(source, types)
         case "union", [inputs]:

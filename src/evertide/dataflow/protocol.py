@@ -5,26 +5,31 @@ ephemeral: it does not outlive the connection that asked. Every command carries 
 catalog timestamp it was planned at; the replica holds the command until its own catalog frontier is
 beyond that, so that it never answers "unknown index" for one that exists.
 
-A request has one response with the same request_id, in any order. A connection that closes cancels
-its requests. Messages are msgpack behind a four-byte length; rows are in persist's inline encoding.
+A request has one response with the same request_id, in any order. A subscribe has many: after each
+batch the replica waits until it is acknowledged, so a slow reader slows the dataflow and nothing
+piles up; a refusal or a failure is its last. A connection that closes cancels its requests.
+
+Messages are msgpack behind a four-byte length; rows are in persist's inline encoding.
 """
 
 from typing import TypeAlias
 
 import msgspec
 
+from evertide.dataflow.lookup import Lookup
+
 # A response larger than this is refused rather than sent.
 MAX_MESSAGE_BYTES = 1 << 30
 
 
 class PeekIndexCommand(msgspec.Struct, frozen=True, tag="peek_index"):
-    """Rows of an index at `as_of`: those with one of the keys, or all."""
+    """Rows of an index at `as_of`: those with keys that are asked for, or all."""
 
     request_id: int
     catalog_ts: int
     global_id: str
     as_of: int
-    keys: bytes | None = None
+    lookup: Lookup | None = None
 
 
 class PeekRelationCommand(msgspec.Struct, frozen=True, tag="peek_relation"):
@@ -35,6 +40,28 @@ class PeekRelationCommand(msgspec.Struct, frozen=True, tag="peek_relation"):
     relation: bytes
     imports: tuple[str, ...]
     as_of: int
+
+
+class SubscribeCommand(msgspec.Struct, frozen=True, tag="subscribe"):
+    """Run a dataflow from `as_of` on and tell its output's changes at `from_ts` and beyond.
+
+    Without `progress`, that time went on without changes is told now and then only.
+    """
+
+    request_id: int
+    catalog_ts: int
+    relation: bytes
+    imports: tuple[str, ...]
+    as_of: int
+    from_ts: int
+    up_to: int | None = None
+    progress: bool = False
+
+
+class AcknowledgeCommand(msgspec.Struct, frozen=True, tag="acknowledge"):
+    """The last batch of a subscribe was taken: there is room for the next."""
+
+    request_id: int
 
 
 class IntrospectCommand(msgspec.Struct, frozen=True, tag="introspect"):
@@ -50,7 +77,10 @@ class CancelCommand(msgspec.Struct, frozen=True, tag="cancel"):
     request_id: int
 
 
-Command: TypeAlias = PeekIndexCommand | PeekRelationCommand | IntrospectCommand | CancelCommand
+Command: TypeAlias = (
+    PeekIndexCommand | PeekRelationCommand | SubscribeCommand | AcknowledgeCommand
+    | IntrospectCommand | CancelCommand
+)  # fmt: skip
 
 
 class RowsResponse(msgspec.Struct, frozen=True, tag="rows"):
@@ -60,8 +90,16 @@ class RowsResponse(msgspec.Struct, frozen=True, tag="rows"):
     updates: bytes
 
 
+class BatchResponse(msgspec.Struct, frozen=True, tag="batch"):
+    """All changes of a subscribe below `upper` that were not told before, encoded."""
+
+    request_id: int
+    updates: bytes
+    upper: int
+
+
 class RefusedResponse(msgspec.Struct, frozen=True, tag="refused"):
-    """Not answerable here: no such index, or `as_of` is below its since. Ask the shards."""
+    """Not answerable here: no such index, below its since, or too many rows. Ask the shards."""
 
     request_id: int
     reason: str
@@ -82,4 +120,6 @@ class FactsResponse(msgspec.Struct, frozen=True, tag="facts"):
     rows: tuple[tuple[str | int | float | bool | None, ...], ...]
 
 
-Response: TypeAlias = RowsResponse | RefusedResponse | FailedResponse | FactsResponse
+Response: TypeAlias = (
+    RowsResponse | BatchResponse | RefusedResponse | FailedResponse | FactsResponse
+)

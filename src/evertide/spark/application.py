@@ -6,6 +6,7 @@ every tick is a Spark SQL job, so dataflows wait for the session.
 """
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import structlog
@@ -19,7 +20,7 @@ from evertide.spark.hydrate import hydrate, recompute
 from evertide.spark.jobs import SparkJobs
 from evertide.spark.part_jobs import over_parts
 from evertide.spark.resident import Resident, ResidentEngine
-from evertide.spark.running import RunningDataflow
+from evertide.spark.running import Progress, RunningDataflow
 from evertide.spark.session import (
     SessionSettings,
     gateway_process,
@@ -35,7 +36,7 @@ from evertide.vocab.update import Update
 # Above this many input records Spark SQL builds a dataflow's state; below, one tick does, which
 # is faster by far (docs/adr/2026-11-15-small-hydrations-tick-from-empty.md) but holds the inputs
 # in the replica's memory on the way.
-HYDRATE_RECORDS = 500_000
+HYDRATE_RECORDS = 1_500_000
 
 JVM_POLL_SECONDS = 0.5
 
@@ -96,15 +97,24 @@ class SparkApplication:
         imports = dataflow.description.imports
         if self._jobs is None or not isinstance(engine, ResidentEngine):
             return None
+        if dataflow.plan.is_temporal:
+            return None  # what is due later is found by ticking
         if sum([await self._collections.records(i) for i in imports]) < HYDRATE_RECORDS:
             return None
         jobs, plan, index_key = self._jobs, dataflow.plan, dataflow.index_key
+        on_node = _telling(dataflow)
         hydrated = await over_parts(
             self._collections,
             imports,
             as_of,
             lambda files, cancelled: hydrate(
-                jobs, plan, files, as_of, index_key=index_key, cancelled=cancelled
+                jobs,
+                plan,
+                files,
+                as_of,
+                index_key=index_key,
+                cancelled=cancelled,
+                on_node=on_node,
             ),
         )
         self._loads += 1
@@ -147,3 +157,14 @@ class SparkApplication:
             await self._resident.stop()
         if self._session is not None:
             await asyncio.to_thread(stop_session, self._session)
+
+
+def _telling(dataflow: RunningDataflow) -> Callable[[int], None]:
+    """Notes how many nodes of what is being built are done; threads may call it."""
+    building = dataflow.building
+    progress = Progress() if building is None else building.progress
+
+    def done(nodes: int) -> None:
+        progress.nodes_done = nodes
+
+    return done

@@ -7,21 +7,33 @@ once nobody asks for it. Its owner calls it from one thread; merging may run bes
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-import pyarrow as pa
+import numpy as np
 
+from evertide.expr.columnar.batch import Batch, Entry, concat_batches
+from evertide.expr.columnar.codes import equal_keys
+from evertide.expr.columnar.column import Column, Ints
+from evertide.expr.columnar.hashes import hash_bytes
 from evertide.expr.relation import Types
 from evertide.expr.row_key import column_encoder, identity_function
 from evertide.persist.coding.keys import row_key_encoder
+from evertide.spark.column_layer import ColumnLayer
+from evertide.spark.finding import in_search_order
 from evertide.spark.layer import add_up
-from evertide.spark.levels import ENTRY_BYTES, Levels, Manifest
-from evertide.spark.runs import Entry, key_hashes
+from evertide.spark.levels import (
+    COLUMN_ENTRY_BYTES,
+    ENTRY_BYTES,
+    SPILL_RECORDS,
+    Levels,
+    Manifest,
+    Source,
+    all_entries,
+    all_sources,
+    count_records,
+)
 from evertide.vocab.datum import Row
 from evertide.vocab.timestamp import MIN_TS, Timestamp
-
-# So many entries are kept in memory before they are written.
-SPILL_RECORDS: Final = 50_000
 
 
 class BelowSince(Exception):
@@ -54,10 +66,11 @@ class Arrangement:
     ) -> None:
         self.types = types
         self.since = since
-        self.levels = Levels(directory, types)
+        self.levels = Levels(directory, types, spill_records=spill_records)
+        self.key = key
         self.key_of = column_encoder(types, key)
         self._key_types = tuple(types[i] for i in key)
-        self._identity = identity_function(types)
+        self.identity = identity_function(types)
         self._spill_records = spill_records
 
     def insert(self, updates: Iterable[Entry]) -> None:
@@ -69,15 +82,15 @@ class Arrangement:
 
     def insert_keyed(self, keyed: Mapping[bytes, Sequence[Entry]]) -> None:
         """Add updates whose keys are known."""
-        layer = self.levels.layer
+        levels = self.levels
         for key, entries in keyed.items():
-            layer.insert(key, entries, self.since)
-        if layer.records >= self._spill_records:
-            self.levels.freeze()
+            levels.layer.insert(key, entries, self.since)
+        if levels.layer.records >= self._spill_records:
+            levels.freeze()
 
-    def load_table(self, table: pa.Table) -> None:
-        """Add a table as runs have it: h, c0.., t and d, sorted by h."""
-        self.levels.load_table(table)
+    def insert_columns(self, layer: ColumnLayer) -> None:
+        """Add many updates at once, with the hashes of their keys."""
+        self.levels.add_columns(layer, self.since)
 
     def advance_since(self, since: Timestamp) -> None:
         """Nobody will read before `since` again."""
@@ -95,61 +108,89 @@ class Arrangement:
         Entries are added up where a row came and went. The lists must not be changed.
         """
         found: dict[bytes, Sequence[Entry]] = {}
-        for layer in self.levels.layers:
+        for layer in self.levels.keyed:
             groups = layer.groups
             for key in keys:
                 group = groups.get(key)
                 if group is not None:
                     found[key] = [*found[key], *group] if key in found else group
-        if self.levels.runs:
-            self._probe_runs(keys, found)
+        if self.levels.runs or self.levels.frozen:
+            self._probe_hashed(keys, found)
         for key, entries in found.items():
             if len(entries) > 1 and min([entry[2] for entry in entries]) < 0:
-                found[key] = add_up(entries, self.since, self._identity)
+                found[key] = add_up(entries, self.since, self.identity)
         return found
 
-    def _probe_runs(self, keys: Sequence[bytes], found: dict[bytes, Sequence[Entry]]) -> None:
+    def _probe_hashed(self, keys: Sequence[bytes], found: dict[bytes, Sequence[Entry]]) -> None:
         """Hashes lead to entries; the keys of these decide."""
-        needles = key_hashes(keys)
+        needles = hash_bytes(keys)
         key_of = self.key_of
         of_runs: dict[bytes, list[Entry]] = {}
-        for run in self.levels.runs:
-            positions, places = run.find(needles)
+        for source in self.levels.hashed:
+            positions, places = source.find(needles)
             if not len(places):
                 continue
-            for position, entry in zip(positions.tolist(), run.entries(places), strict=True):
+            for position, entry in zip(positions.tolist(), source.entries(places), strict=True):
                 key = keys[position]
                 if key_of(entry[0]) == key:
                     of_runs.setdefault(key, []).append(entry)
         for key, entries in of_runs.items():
             found[key] = [*entries, *found[key]] if key in found else entries
 
+    def find(
+        self, keys: Sequence[Column], hashes: Ints, also: Sequence[Source] = ()
+    ) -> tuple[Ints, Batch]:
+        """Entries by the hashes and columns of their keys, also in what is not part of it yet.
+
+        Gives for each entry the position of its key, and the entries as they are: a row that came
+        and went may be there both ways.
+        """
+        needles, order = in_search_order(hashes)
+        positions: list[Ints] = []
+        batches: list[Batch] = []
+        for source in (*all_sources(self.levels), *also):
+            at, places = source.find(needles)
+            if len(places):
+                positions.append(at if order is None else order[at])
+                batches.append(source.at(places))
+        if not positions:
+            return np.zeros(0, np.int64), concat_batches(self.types, ())
+        where = np.concatenate(positions)
+        found = concat_batches(self.types, batches)
+        same = np.ones(len(where), np.bool_)
+        for sql_type, wanted, column in zip(self._key_types, keys, self.key, strict=True):
+            same &= equal_keys(sql_type, wanted.take(where), found.columns[column])
+        return (where, found) if same.all() else (where[same], found.take(same))
+
     def lookup(self, key: Row, as_of: Timestamp) -> list[tuple[Row, int]]:
         """Rows with this key at `as_of`, or BelowSince. NULL finds NULL."""
         self._check(as_of)
         encoded = row_key_encoder(self._key_types)(key)
-        return self.at(self.probe([encoded]).get(encoded, ()), as_of)
+        return contents_at(self, self.probe([encoded]).get(encoded, ()), as_of)
 
     def scan(self, as_of: Timestamp) -> list[tuple[Row, int]]:
         """All rows at `as_of`, or BelowSince."""
         self._check(as_of)
-        return self.at(self.levels.entries(), as_of)
+        return contents_at(self, all_entries(self.levels), as_of)
 
     @property
     def size(self) -> Size:
         """How much there is."""
-        in_memory = sum(layer.records for layer in self.levels.layers)
-        runs = self.levels.runs
+        by_key, in_columns, in_runs = count_records(self.levels)
+        in_memory = by_key * ENTRY_BYTES + in_columns * COLUMN_ENTRY_BYTES
         return Size(
-            in_memory + sum(run.length for run in runs),
-            in_memory * ENTRY_BYTES + sum(run.file_bytes for run in runs),
+            by_key + in_columns + in_runs,
+            in_memory + sum(run.file_bytes for run in self.levels.runs),
         )
 
     def _check(self, as_of: Timestamp) -> None:
         if as_of < self.since:
             raise BelowSince(as_of, self.since)
 
-    def at(self, entries: Iterable[Entry], as_of: Timestamp) -> list[tuple[Row, int]]:
-        """What these entries add up to at `as_of`."""
-        then = (entry for entry in entries if entry[1] <= as_of)
-        return [(row, count) for row, _, count in add_up(then, as_of, self._identity)]
+
+def contents_at(
+    arrangement: Arrangement, entries: Iterable[Entry], as_of: Timestamp
+) -> list[tuple[Row, int]]:
+    """What these entries of an arrangement add up to at `as_of`."""
+    then = (entry for entry in entries if entry[1] <= as_of)
+    return [(row, count) for row, _, count in add_up(then, as_of, arrangement.identity)]

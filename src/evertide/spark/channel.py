@@ -1,8 +1,9 @@
 """What driver and resident task say to each other, and how it travels.
 
 One Unix socket per incarnation of the task, in a directory that only this user can enter; a
-four-byte length, then msgpack; rows are in persist's inline encoding. The driver asks, the task
-answers in the order asked. Neither side believes a length beyond the limit, and nothing is pickled.
+four-byte length, then msgpack; updates are in persist's inline encoding, whose first byte tells
+rows from columns. The driver asks, the task answers in the order asked. Neither side believes a
+length beyond the limit, and nothing is pickled.
 """
 
 import os
@@ -17,6 +18,7 @@ import msgspec
 
 from evertide.dataflow.channel import FrameTooLarge
 from evertide.dataflow.delta_plan import DeltaPlan, InputNode
+from evertide.dataflow.lookup import Lookup
 from evertide.dataflow.protocol import MAX_MESSAGE_BYTES
 from evertide.expr.relation import Types
 from evertide.persist.coding.inline import decode_inline, encode_inline
@@ -69,11 +71,12 @@ class TickRequest(msgspec.Struct, frozen=True, tag="tick"):
 
 
 class PeekRequest(msgspec.Struct, frozen=True, tag="peek"):
-    """Rows of an index with one of the keys, or all."""
+    """Rows of an index with one of the keys, in either form, or all."""
 
     dataflow_id: str
     keys: bytes | None
     as_of: int
+    lookup: Lookup | None = None
 
 
 class CompactRequest(msgspec.Struct, frozen=True, tag="compact"):
@@ -106,9 +109,18 @@ class DoneReply(msgspec.Struct, frozen=True, tag="done"):
 
 
 class UpdatesReply(msgspec.Struct, frozen=True, tag="updates"):
-    """Updates of a tick, or an index's rows with their multiplicities as diffs."""
+    """Updates of a tick, or an index's rows with their multiplicities as diffs.
+
+    Of a tick's updates the reply says how many they are, and the first and last of their times, so
+    that the driver can pass them on unread.
+    """
 
     updates: bytes
+    count: int = 0
+    first: int = 0
+    last: int = 0
+    # When the output may change next though no input does.
+    due: int | None = None
 
 
 class SizesReply(msgspec.Struct, frozen=True, tag="sizes"):
@@ -132,7 +144,20 @@ class BelowSinceReply(msgspec.Struct, frozen=True, tag="below since"):
     since: int
 
 
-Reply: TypeAlias = DoneReply | UpdatesReply | SizesReply | FailedReply | BelowSinceReply
+class PendingReply(msgspec.Struct, frozen=True, tag="pending"):
+    """What a lookup needs is being made ready: ask again."""
+
+
+class RefusedReply(msgspec.Struct, frozen=True, tag="refused"):
+    """A lookup that the index does not answer."""
+
+    reason: str
+
+
+Reply: TypeAlias = (
+    DoneReply | UpdatesReply | SizesReply | FailedReply | BelowSinceReply | PendingReply
+    | RefusedReply
+)  # fmt: skip
 
 
 class BlockingChannel:
@@ -161,7 +186,7 @@ class BlockingChannel:
         body = self._read(length)
         return None if body is None else self._decoder.decode(body)
 
-    def _read(self, size: int) -> bytes | None:
+    def _read(self, size: int) -> bytearray | None:
         received = bytearray(size)
         view = memoryview(received)
         while view:
@@ -172,7 +197,7 @@ class BlockingChannel:
             if count == 0:
                 return None
             view = view[count:]
-        return bytes(received)
+        return received
 
 
 @contextmanager

@@ -7,6 +7,8 @@ from typing import ParamSpec, Protocol, TypeVar
 
 from evertide.dataflow.delta_plan import DeltaPlan
 from evertide.spark.evaluate import Evaluator
+from evertide.spark.key_order import OrderPending
+from evertide.spark.operators.arrange import Wanted
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import Timestamp
@@ -67,14 +69,22 @@ class Engine(Protocol):
         inputs: Mapping[GlobalId, Sequence[Update]],
         lower: Timestamp,
         upper: Timestamp,
-    ) -> list[Update]:
-        """The output's changes at lower <= ts < upper, consolidated."""
+    ) -> Sequence[Update]:
+        """The output's changes at lower <= ts < upper, consolidated.
+
+        Inputs and output may be batches in any form, which are to be left in it.
+        """
         ...
 
-    async def peek(
-        self, dataflow_id: GlobalId, keys: Sequence[Row] | None, as_of: Timestamp
-    ) -> Peeked:
-        """An index's rows with one of the keys, or all of them."""
+    def due(self, dataflow_id: GlobalId) -> Timestamp | None:
+        """When the output may change next though no input does, as of the last tick; None: never.
+
+        Time must not pass beyond that without a tick.
+        """
+        ...
+
+    async def peek(self, dataflow_id: GlobalId, keys: Wanted, as_of: Timestamp) -> Peeked:
+        """An index's rows with one of the keys, or all of them; may raise LookupRefused."""
         ...
 
     async def allow_compaction(self, dataflow_id: GlobalId, since: Timestamp) -> None:
@@ -83,6 +93,10 @@ class Engine(Protocol):
 
     async def drop(self, dataflow_id: GlobalId) -> None:
         """Forget the dataflow; nothing if there is none."""
+        ...
+
+    async def sizes(self, dataflow_id: GlobalId) -> Mapping[str, int]:
+        """How large its state is: records, bytes, arrangements; empty if there is none."""
         ...
 
 
@@ -116,14 +130,20 @@ class DriverEngine:
         inputs: Mapping[GlobalId, Sequence[Update]],
         lower: Timestamp,
         upper: Timestamp,
-    ) -> list[Update]:
+    ) -> Sequence[Update]:
         return await self._on_thread(self._evaluator.tick, dataflow_id, inputs, lower, upper)
 
-    async def peek(
-        self, dataflow_id: GlobalId, keys: Sequence[Row] | None, as_of: Timestamp
-    ) -> Peeked:
-        rows, errors = await self._on_thread(self._evaluator.peek, dataflow_id, keys, as_of)
-        return Peeked(rows, errors)
+    def due(self, dataflow_id: GlobalId) -> Timestamp | None:
+        return self._evaluator.due.get(dataflow_id)
+
+    async def peek(self, dataflow_id: GlobalId, keys: Wanted, as_of: Timestamp) -> Peeked:
+        while True:
+            try:
+                found = await self._on_thread(self._evaluator.peek, dataflow_id, keys, as_of)
+            except OrderPending as pending:
+                await asyncio.wait([asyncio.wrap_future(pending.done)])
+            else:
+                return Peeked(*found)
 
     async def _on_thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """One call at a time. A cancelled caller leaves, but not before the thread is done."""
@@ -142,3 +162,7 @@ class DriverEngine:
     async def drop(self, dataflow_id: GlobalId) -> None:
         async with self._turn:
             self._evaluator.drop(dataflow_id)
+
+    async def sizes(self, dataflow_id: GlobalId) -> Mapping[str, int]:
+        async with self._turn:
+            return self._evaluator.sizes(dataflow_id)

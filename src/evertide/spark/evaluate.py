@@ -16,11 +16,14 @@ import pyarrow as pa
 from evertide.dataflow.delta_plan import DeltaPlan
 from evertide.dataflow.plan_codec import decode_plan
 from evertide.spark.accumulate import State
-from evertide.spark.arrangement import SPILL_RECORDS
+from evertide.spark.column_layer import layer_of_table
 from evertide.spark.garbage import Garbage
+from evertide.spark.levels import SPILL_RECORDS, added_up
 from evertide.spark.merging import Merging
+from evertide.spark.operators.arrange import Wanted
 from evertide.spark.operators.delta import ErrorEntry, Room
 from evertide.spark.operators.reduce import ReduceOperator
+from evertide.spark.operators.reduce_columns import ReduceColumns
 from evertide.spark.running_plan import RunningPlan
 from evertide.spark.snapshots import Snapshot, read_manifest, restore_plan
 from evertide.vocab.datum import Row
@@ -56,6 +59,8 @@ class Evaluator:
         self._directory = directory
         self._spill_records = spill_records
         self._plans: dict[GlobalId, RunningPlan] = {}
+        # When an output may change next though no input does; None: never.
+        self.due: dict[GlobalId, Timestamp | None] = {}
         self._homes: dict[GlobalId, Path] = {}
         self._merging = Merging()
         self._garbage = Garbage()
@@ -85,7 +90,7 @@ class Evaluator:
         inputs: Mapping[GlobalId, Sequence[Update]],
         lower: Timestamp,
         upper: Timestamp,
-    ) -> list[Update]:
+    ) -> Sequence[Update]:
         """The output's changes at lower <= ts < upper, consolidated, exact at each timestamp.
 
         The first tick starts at as_of and brings the inputs' contents then as updates. If it
@@ -94,12 +99,16 @@ class Evaluator:
         plan = self._plans[dataflow_id]
         self._merging.look_after(plan.arrangements)
         with self._garbage.left_alone(sum(map(len, inputs.values()))):
-            return plan.tick(inputs, lower, upper)
+            output = plan.tick(inputs, lower, upper)
+        self.due[dataflow_id] = plan.due()
+        return output
 
     def peek(
-        self, dataflow_id: GlobalId, keys: Sequence[Row] | None, as_of: Timestamp
+        self, dataflow_id: GlobalId, keys: Wanted, as_of: Timestamp
     ) -> tuple[list[tuple[Row, int]], list[tuple[str, int]]]:
         """An index's rows with one of the keys, or all, and its errors; raises BelowSince.
+
+        A Lookup may also raise LookupRefused, or OrderPending: then it is to be asked again.
 
         Whoever asks knows that nothing is missing at `as_of`: after the last tick, time may have
         passed without changes.
@@ -118,19 +127,25 @@ class Evaluator:
         """Forget the dataflow; nothing if there is none."""
         if dataflow_id in self._plans:
             self._merging.wait()
-            del self._plans[dataflow_id]
+            self._plans.pop(dataflow_id).close()
+            self.due.pop(dataflow_id, None)
             shutil.rmtree(self._homes.pop(dataflow_id), ignore_errors=True)
 
     def sizes(self, dataflow_id: GlobalId) -> Mapping[str, int]:
         """How much a dataflow keeps: entries and bytes of arrangements, groups, arrangements."""
-        plan = self._plans[dataflow_id]
+        plan = self._plans.get(dataflow_id)
+        if plan is None:
+            return {}  # it was dropped meanwhile
         sizes = [arrangement.size for arrangement in plan.arrangements]
         reduces = [op for op in plan.stateful.values() if isinstance(op, ReduceOperator)]
+        by_columns = [op for op in plan.stateful.values() if isinstance(op, ReduceColumns)]
         return {
             "arrangements": len(sizes),
             "records": sum(size.records for size in sizes),
             "bytes": sum(size.bytes for size in sizes),
-            "groups": sum(len(reduce.groups) for reduce in reduces),
+            "future": sum(map(len, plan.futures)),
+            "groups": sum(len(reduce.groups) for reduce in reduces)
+            + sum(added_up(reduce.groups.levels) for reduce in by_columns),
         }
 
     def load_state(
@@ -159,11 +174,14 @@ class Evaluator:
             running = self._plans[dataflow_id]
             restore_plan(directory, saved, running)
             running.constants_at = None if saved.constants_at is None else upper
+            self.due[dataflow_id] = running.due()
         return {dataflow_id: plan.upper for dataflow_id, plan in self._plans.items()}
 
     def close(self) -> None:
-        """End the thread that merges."""
+        """End the threads."""
         self._merging.close()
+        for plan in self._plans.values():
+            plan.close()
 
 
 def load_node(plan: RunningPlan, position: int, state: NodeState) -> None:
@@ -171,13 +189,19 @@ def load_node(plan: RunningPlan, position: int, state: NodeState) -> None:
     if position == OUTPUT:
         assert plan.index is not None, "only an index keeps its output"
         if state.rows is not None:
-            plan.index.rows.load_table(state.rows)
+            plan.index.rows.levels.load_table(state.rows)
         plan.index.errors += state.errors
         return
     operator = plan.stateful[position]
+    if isinstance(operator, ReduceColumns):
+        members = None
+        if state.rows is not None:
+            members = layer_of_table(operator.shape.member_types, state.rows).batch
+        operator.load(state.groups, members)
+        return
     if state.rows is not None:
         (arrangement,) = operator.arrangements
-        arrangement.load_table(state.rows)
+        arrangement.levels.load_table(state.rows)
     if state.groups:
         assert isinstance(operator, ReduceOperator), f"node {position} keeps no groups"
         operator.load_groups(state.groups)

@@ -18,7 +18,7 @@ from evertide.persist.state import (
 from evertide.persist.trouble import PASSING, Trouble
 from evertide.spark.engine import EngineLost
 from evertide.spark.running import Placement, RunningDataflow
-from evertide.spark.worker import INDEX_HISTORY_MS, Worker
+from evertide.spark.worker import Worker
 from evertide.vocab.ids import ShardId
 from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp, step_back
 
@@ -81,7 +81,7 @@ async def _compact_index(dataflow: RunningDataflow) -> None:
         return
     if dataflow.frontier == EMPTY_FRONTIER:
         return
-    since = Timestamp(dataflow.frontier - 1 - INDEX_HISTORY_MS)
+    since = Timestamp(dataflow.frontier - 1 - dataflow.history_ms)
     if since <= placement.since:
         return
     placement.hold.move(since)

@@ -3,7 +3,7 @@
 Calls block: give them a thread.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Event
 from typing import TypeAlias, assert_never
@@ -89,14 +89,18 @@ def hydrate(
     *,
     index_key: tuple[int, ...] | None = None,
     cancelled: Event | None = None,
+    on_node: Callable[[int], None] | None = None,
 ) -> Hydrated:
     """All state of a dataflow at `as_of`, one job per node that keeps some, and its output.
 
     Given to Evaluator.load_state, with upper = as_of + 1, it is what ticking the inputs' contents
-    at as_of from nothing would have made.
+    at as_of from nothing would have made. `on_node` is told how many nodes are done; all are only
+    once the output is there too.
     """
+    tell = on_node or (lambda _: None)
     states: dict[int, NodeState] = {}
     for position, node in enumerate(plan.nodes):
+        tell(position)
         if isinstance(node, ArrangeNode | ReduceNode | TopKNode | ThresholdNode):
             with jobs.job(HYDRATION_POOL) as job:
                 source = _contents(job, plan, imports, as_of)[node.input]
@@ -109,6 +113,7 @@ def hydrate(
         rows = table if "e" not in table.column_names else table.filter(table["e"].is_null())
         errors = [(error, int(as_of), count) for error, count in contents.errors]
         states[OUTPUT] = NodeState(_as_run(plan.types, rows, as_of), errors=errors)
+    tell(len(plan.nodes))
     return Hydrated(as_of, states, contents)
 
 

@@ -6,23 +6,32 @@ dropped when the run has taken its place; until then it is still looked into, bu
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
-from evertide.expr.row_key import RowKey
-from evertide.spark.runs import Entry
+import pyarrow as pa
+
+from evertide.expr.columnar.batch import Entry, batch_of
+from evertide.expr.columnar.hashes import hash_bytes
+from evertide.expr.relation import Types
+from evertide.expr.row_key import RowKey, identity_function
+from evertide.spark.column_layer import ColumnLayer
+from evertide.spark.runs import table_of
+from evertide.vocab.timestamp import MIN_TS
 
 # Groups up to this size are left as they are; beyond it, they are added up when they double.
 _SMALL_GROUP = 8
 
 
 class Layer:
-    """Entries by key. `identity` is that of the rows' types."""
+    """Entries of these types by key."""
 
-    __slots__ = ("_identity", "_limits", "groups", "records")
+    __slots__ = ("_columns", "_identity", "_limits", "_types", "groups", "records")
 
-    def __init__(self, identity: RowKey | None) -> None:
+    def __init__(self, types: Types) -> None:
         self.groups: dict[bytes, list[Entry]] = {}
         self.records = 0
-        self._identity = identity
+        self._types = types
+        self._identity = identity_function(types)
         self._limits: dict[bytes, int] = {}
+        self._columns: ColumnLayer | None = None
 
     def insert(self, key: bytes, entries: Sequence[Entry], since: int) -> None:
         """Add entries of one key. A group that has grown much is added up first."""
@@ -44,6 +53,18 @@ class Layer:
         else:
             del self.groups[key]
             self._limits.pop(key, None)
+
+    def columns(self) -> ColumnLayer:
+        """The same by columns. Only of a frozen layer, which has entries: it is made once."""
+        if self._columns is None:
+            keyed = list(self.keyed(MIN_TS))
+            hashes = hash_bytes([key for key, _ in keyed])
+            self._columns = ColumnLayer.of(hashes, batch_of(self._types, [e for _, e in keyed]))
+        return self._columns
+
+    def table(self, since: int) -> pa.Table:
+        """Added up, as a run's file has it."""
+        return table_of(self._types, self.keyed(since))
 
     def keyed(self, since: int) -> Iterator[tuple[bytes, Entry]]:
         """All entries with their keys, added up; does not change the layer."""

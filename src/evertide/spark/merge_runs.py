@@ -10,11 +10,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from evertide.spark.runs import Ints
-
-_NAN_BITS = 0x7FF8 << 48
+from evertide.expr.columnar.codes import arrow_codes
+from evertide.expr.columnar.column import Ints
 
 
 def merge_tables(tables: Sequence[pa.Table], since: int) -> pa.Table:
@@ -61,7 +59,7 @@ def _add_up(
     if not len(places):
         return places, diffs[:0]
     picked = whole.take(pa.array(places))
-    codes = [code for name in whole.column_names[1:-2] for code in _codes(_flat(picked, name))]
+    codes = [code for name in whole.column_names[1:-2] for code in arrow_codes(_flat(picked, name))]
     keys = [times[places], *codes, hashes[places]]
     order = np.lexsort(keys)
     new = np.zeros(len(places), dtype=np.bool_)
@@ -78,35 +76,3 @@ def _add_up(
 def _flat(table: pa.Table, name: str) -> pa.Array:
     column = table.column(name).combine_chunks()
     return column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
-
-
-def _codes(column: pa.Array) -> list[Ints]:
-    """Integer columns that are all equal exactly where the datums are identical."""
-    if pa.types.is_struct(column.type):
-        fields = [column.field(i) for i in range(column.type.num_fields)]
-        return [_valid(column), *(code for field in fields for code in _codes(field))]
-    if pa.types.is_list(column.type):
-        return [_list_codes(column)]
-    if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
-        indices = column.dictionary_encode().indices
-        return [pc.fill_null(indices, -1).to_numpy().astype(np.int64)]
-    nulls = [_valid(column)] if column.null_count else []
-    zero = False if pa.types.is_boolean(column.type) else 0
-    values = pc.fill_null(column, zero).to_numpy(zero_copy_only=False)
-    if pa.types.is_floating(column.type):
-        # Bits, because 0.0 and -0.0 are different datums; all NaNs are one.
-        wide = values.astype(np.float64)
-        values = np.where(np.isnan(wide), _NAN_BITS, wide.view(np.int64))
-    return [*nulls, values.astype(np.int64)]
-
-
-def _valid(column: pa.Array) -> Ints:
-    valid: Ints = column.is_valid().to_numpy(zero_copy_only=False).astype(np.int64)
-    return valid
-
-
-def _list_codes(column: pa.Array) -> Ints:
-    """Arrays are rare, and Arrow has no codes for them: their texts tell them apart."""
-    known: dict[str, int] = {}
-    texts = map(repr, column.to_pylist())
-    return np.array([known.setdefault(text, len(known)) for text in texts], dtype=np.int64)

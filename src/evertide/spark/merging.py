@@ -12,11 +12,13 @@ from typing import Final
 import structlog
 
 from evertide.spark.arrangement import Arrangement
-from evertide.spark.levels import MergePlan, merge
-from evertide.spark.runs import Run
+from evertide.spark.levels import SPILL_RECORDS, MergePlan, Source, count_records, merge
 
 # Layers of one arrangement that may wait to be written before a tick waits for them.
-MOST_WAITING: Final = 3
+MOST_WAITING: Final = 12
+
+# So many entries of one arrangement may be in memory before a tick waits for them.
+MOST_RECORDS: Final = 8 * SPILL_RECORDS
 
 log = structlog.get_logger()
 
@@ -25,7 +27,7 @@ log = structlog.get_logger()
 class _Running:
     arrangement: Arrangement
     plan: MergePlan
-    future: "Future[Run | None]"
+    future: "Future[Source | None]"
 
 
 class Merging:
@@ -41,7 +43,7 @@ class Merging:
             self.wait()
         for arrangement in arrangements:
             waiting = len(arrangement.levels.frozen)
-            if waiting > MOST_WAITING:
+            if waiting > MOST_WAITING or _overflows(arrangement):
                 self.wait()
             if waiting and self._running is None:
                 self._start(arrangement)
@@ -63,6 +65,7 @@ class Merging:
         try:
             run = running.future.result()
         except OSError as error:
+            running.arrangement.levels.give_up()
             log.error("merge failed", path=str(running.plan.path), reason=str(error))
         else:
             running.arrangement.levels.swap(running.plan, run)
@@ -71,6 +74,11 @@ class Merging:
         """End the thread."""
         self.wait()
         self._thread.shutdown()
+
+
+def _overflows(arrangement: Arrangement) -> bool:
+    by_key, in_columns, _ = count_records(arrangement.levels)
+    return by_key + in_columns > MOST_RECORDS
 
 
 def merge_now(arrangement: Arrangement) -> None:

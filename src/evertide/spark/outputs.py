@@ -55,8 +55,8 @@ class Outputs:
         state = await until_done("creating a dataflow", lambda: self._shards.state(export.shard_id))
         return ShardSink(description.global_id, export, state.upper)
 
-    async def append_due(self, dataflows: Collection[RunningDataflow]) -> bool:
-        """Append; what lost the race is dropped and tried again from there. True: shards moved.
+    async def append_due(self, dataflows: Collection[RunningDataflow]) -> set[ShardId]:
+        """Append; what lost the race is dropped and tried again from there. Gives what moved.
 
         Uppers of views whose inputs stand still wait for the next such commit a while: readers
         know that these views stand still, too.
@@ -64,7 +64,7 @@ class Outputs:
         still_too = time.monotonic() >= self._still_due
         if still_too:
             self._still_due = time.monotonic() + STILL_SECONDS
-        moved = False
+        moved: set[ShardId] = set()
         for _ in range(100):
             due = [
                 Due(dataflow, append)
@@ -75,33 +75,36 @@ class Outputs:
             ]
             if not due:
                 break
-            moved = await self._append(due) or await self._append_apart(due) or moved
+            moved |= await self._append(due) or await self._append_apart(due)
         return moved
 
-    async def _append(self, due: Sequence[Due]) -> bool:
-        """One commit; False: the store could not take it, and all of them wait."""
+    async def _append(self, due: Sequence[Due]) -> set[ShardId]:
+        """One commit; nothing moved: the store could not take it, and all of them wait."""
         try:
             outcomes = await self._shards.append_each([one.append for one in due])
         except (StoreFull, StoreFailing) as fault:
             for one in due:
                 self._setbacks.met(one.dataflow, fault)
-            return False
+            return set()
         for one, outcome in zip(due, outcomes, strict=True):
             self._settle(one.dataflow, one.append, outcome)
-        return True
+        return {one.append.shard_id for one in due}
 
-    async def _append_apart(self, due: Sequence[Due]) -> bool:
+    async def _append_apart(self, due: Sequence[Due]) -> set[ShardId]:
         """One output that does not fit must not keep the others back: find out which it is.
 
         Those that only move an upper go first. If even they fail, no other will do better.
         """
         if len(due) == 1:
-            return False
+            return set()
         moves = [one for one in due if not one.append.updates]
-        if moves and not await self._append(moves):
-            return False
-        done = [await self._append([one]) for one in due if one.append.updates]
-        return bool(moves) or any(done)
+        moved = await self._append(moves) if moves else set()
+        if moves and not moved:
+            return set()
+        for one in due:
+            if one.append.updates:
+                moved |= await self._append([one])
+        return moved
 
     def _settle(self, dataflow: RunningDataflow, append: Append, outcome: AppendOutcome) -> None:
         assert dataflow.sink is not None

@@ -1,10 +1,10 @@
 """Requests of adapters, answered by a replica: index lookups, one-shot queries, introspection."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import msgspec
 import structlog
@@ -12,9 +12,9 @@ import structlog
 from evertide.dataflow.channel import Channel, FrameTooLarge
 from evertide.dataflow.description import Import, IndexExport
 from evertide.dataflow.protocol import (
+    AcknowledgeCommand,
     CancelCommand,
     Command,
-    FactsResponse,
     FailedResponse,
     IntrospectCommand,
     PeekIndexCommand,
@@ -22,20 +22,23 @@ from evertide.dataflow.protocol import (
     RefusedResponse,
     Response,
     RowsResponse,
+    SubscribeCommand,
 )
 from evertide.expr.codec import decode_relation
 from evertide.expr.functions.table import by_signature
 from evertide.expr.relation import Relation
-from evertide.persist.coding.inline import decode_inline, encode_inline
+from evertide.persist.coding.inline import encode_inline
 from evertide.persist.faults import BelowSince, PersistFault
 from evertide.persist.told import told
 from evertide.spark.arrangement import BelowSince as IndexBelowSince
 from evertide.spark.engine import EngineLost, Peeked
+from evertide.spark.key_order import LookupRefused
+from evertide.spark.reports import Reports
 from evertide.spark.running import RunningDataflow
+from evertide.spark.subscribe import Subscribes
 from evertide.spark.worker import Worker
 from evertide.vocab.errors import InternalError, ProgramLimitExceeded, SqlError
 from evertide.vocab.ids import GlobalId
-from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import Timestamp
 
 # A connection with more requests than this under way is not read from.
@@ -60,14 +63,19 @@ class Refused(Exception):
     """Not answerable here; the adapter reads the shards instead."""
 
 
+Answered: TypeAlias = PeekIndexCommand | PeekRelationCommand | IntrospectCommand
 OneShot = Callable[[Relation, tuple[Import, ...], Timestamp], Awaitable[Peeked]]
 
 
 class PeekServer:
     """Listens on the replica's socket."""
 
-    def __init__(self, worker: Worker, catalog: CatalogView, one_shot: OneShot) -> None:
+    def __init__(
+        self, worker: Worker, catalog: CatalogView, one_shot: OneShot, subscribes: Subscribes
+    ) -> None:
         self._worker = worker
+        self._reports = Reports(worker)
+        self._subscribes = subscribes
         self._catalog = catalog
         self._one_shot = one_shot
         self._server: asyncio.Server | None = None
@@ -101,6 +109,15 @@ class PeekServer:
                     if command.request_id in running:
                         running[command.request_id].cancel()
                     continue
+                if isinstance(command, AcknowledgeCommand):
+                    self._subscribes.acknowledge((channel, command.request_id))
+                    continue
+                if isinstance(command, SubscribeCommand):
+                    # It may last for ever, so it takes nobody's turn.
+                    task = asyncio.create_task(self._subscribe(command, channel))
+                    running[command.request_id] = task
+                    task.add_done_callback(partial(_ended, running, command.request_id))
+                    continue
                 await free.acquire()
                 task = asyncio.create_task(self._answer(command, channel))
                 running[command.request_id] = task
@@ -111,41 +128,52 @@ class PeekServer:
                 task.cancel()
             channel.close()
 
-    async def _answer(self, command: Command, channel: Channel[Command]) -> None:
+    async def _subscribe(self, command: SubscribeCommand, channel: Channel[Command]) -> None:
+        async def tell() -> None:
+            await self._catalog.wait_beyond(Timestamp(command.catalog_ts))
+            imports = self._catalog.imports([GlobalId(g) for g in command.imports])
+            await self._subscribes.serve(command, imports, channel)
+
+        response = await self._settled(command.request_id, tell())
+        if response is not None:
+            await _send(channel, response)
+
+    async def _answer(self, command: Answered, channel: Channel[Command]) -> None:
+        response = await self._settled(command.request_id, self._run(command))
+        assert response is not None, "a request that succeeds has an answer"
+        await _send(channel, response)
+
+    async def _settled(
+        self, request_id: int, work: Coroutine[None, None, Response | None]
+    ) -> Response | None:
+        """What the work gives, or what it failed with."""
         try:
-            response = await self._run(command)
-        except (Refused, EngineLost, BelowSince, IndexBelowSince) as refusal:
-            response = RefusedResponse(command.request_id, str(refusal))
+            return await work
+        except (Refused, LookupRefused, EngineLost, BelowSince, IndexBelowSince) as refusal:
+            return RefusedResponse(request_id, str(refusal))
         except PersistFault as fault:
             # One that must end this process is met by the worker as well.
-            response = _failed(command.request_id, told(fault))
+            return _failed(request_id, told(fault))
         except SqlError as error:
-            response = _failed(command.request_id, error)
+            return _failed(request_id, error)
+        except FrameTooLarge as error:
+            return FailedResponse(request_id, ProgramLimitExceeded.sqlstate, str(error))
+        except ConnectionError:
+            return None  # the adapter went away; nobody waits for the answer
         except Exception:  # this task owns the request
             log.exception("request failed")
-            response = FailedResponse(
-                command.request_id, InternalError.sqlstate, "internal error on the replica"
+            return FailedResponse(
+                request_id, InternalError.sqlstate, "internal error on the replica"
             )
-        try:
-            await channel.send(response)
-        except FrameTooLarge as error:
-            too_large = FailedResponse(
-                command.request_id, ProgramLimitExceeded.sqlstate, str(error)
-            )
-            await channel.send(too_large)
-        except ConnectionError:
-            pass  # the adapter went away; nobody waits for the answer
 
-    async def _run(self, command: Command) -> Response:
+    async def _run(self, command: Answered) -> Response:
         match command:
             case PeekIndexCommand():
                 return await self._peek_index(command)
             case PeekRelationCommand():
                 return await self._peek_relation(command)
             case IntrospectCommand(request_id=request_id, relation=relation):
-                return FactsResponse(request_id, self._facts(relation))
-            case CancelCommand(request_id=request_id):
-                return RefusedResponse(request_id, "cancelled")
+                return await self._reports.response(request_id, relation)
 
     async def _peek_index(self, command: PeekIndexCommand) -> Response:
         await self._catalog.wait_beyond(Timestamp(command.catalog_ts))
@@ -157,12 +185,8 @@ class PeekServer:
         placement = dataflow.placement
         if placement is None or as_of < placement.since:
             raise Refused(f"index {command.global_id} is not readable at {as_of}")
-        keys = None
-        if command.keys is not None:
-            export = dataflow.description.export
-            desc = RelationDesc(tuple(export.desc.columns[i] for i in export.key))
-            keys = list(decode_inline(desc, command.keys).rows)
-        peeked = await placement.engine.peek(dataflow.description.global_id, keys, as_of)
+        global_id = dataflow.description.global_id
+        peeked = await placement.engine.peek(global_id, command.lookup, as_of)
         return RowsResponse(command.request_id, encode_inline(peeked.updates(as_of)))
 
     async def _peek_relation(self, command: PeekRelationCommand) -> Response:
@@ -174,23 +198,6 @@ class PeekServer:
         )
         return RowsResponse(command.request_id, encode_inline(peeked.updates(as_of)))
 
-    def _facts(self, relation: str) -> tuple[tuple[str | int | float | bool | None, ...], ...]:
-        """Rows of a system relation; the second column, the replica, is left to the adapter."""
-        match relation:
-            case "mz_tick_records":
-                return tuple(
-                    (r.object_id, None, r.started_at_us, r.rows_in, r.rows_out, r.executor,
-                     r.duration_ms, r.upper)
-                    for r in self._worker.tick_records
-                )  # fmt: skip
-            case "mz_hydration_statuses":
-                return tuple(
-                    (d.description.global_id, None, d.placement is not None)
-                    for d in self._worker.dataflows()
-                )
-            case _:
-                return ()
-
 
 def _forget(
     running: dict[int, asyncio.Task[None]],
@@ -201,6 +208,21 @@ def _forget(
     """A request has been answered: there is room for another."""
     running.pop(request_id, None)
     free.release()
+
+
+def _ended(running: dict[int, asyncio.Task[None]], request_id: int, _: asyncio.Task[None]) -> None:
+    """A subscription is over."""
+    running.pop(request_id, None)
+
+
+async def _send(channel: Channel[Command], response: Response) -> None:
+    try:
+        await channel.send(response)
+    except FrameTooLarge as error:
+        too_large = FailedResponse(response.request_id, ProgramLimitExceeded.sqlstate, str(error))
+        await channel.send(too_large)
+    except ConnectionError:
+        pass  # the adapter went away; nobody waits for the answer
 
 
 def _failed(request_id: int, error: SqlError) -> FailedResponse:

@@ -13,6 +13,7 @@ import shutil
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -24,9 +25,9 @@ from pyspark.sql import SparkSession
 
 from evertide.dataflow.channel import Channel, FrameTooLarge
 from evertide.dataflow.delta_plan import DeltaPlan
+from evertide.dataflow.lookup import Lookup
 from evertide.dataflow.plan_codec import encode_plan
-from evertide.expr.relation import Types
-from evertide.persist.coding.inline import decode_inline, encode_inline
+from evertide.persist.coding.batch import UpdateBatch, no_updates, to_batch
 from evertide.spark.arrangement import BelowSince
 from evertide.spark.channel import (
     BelowSinceReply,
@@ -37,6 +38,8 @@ from evertide.spark.channel import (
     Hello,
     LoadRequest,
     PeekRequest,
+    PendingReply,
+    RefusedReply,
     Reply,
     Request,
     SizesReply,
@@ -45,25 +48,32 @@ from evertide.spark.channel import (
     UpdatesReply,
     decode_rows,
     encode_rows,
+    input_descs,
     socket_address,
 )
 from evertide.spark.engine import EngineLost, Peeked
 from evertide.spark.hydrate import Hydrated
+from evertide.spark.key_order import LookupRefused
+from evertide.spark.operators.arrange import Wanted
 from evertide.spark.resident_task import ResidentTask, state_directory
 from evertide.spark.session import gateway_process
 from evertide.spark.state_files import write_states
 from evertide.spark.tables import desc_of
-from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId
+from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
 
 JOB_GROUP: Final = "evertide-resident"
 HELLO_SECONDS: Final = 10.0
 RESUBMIT_SECONDS: Final = 0.2
+# Between two looks at whether the task has made ready what a peek needs.
+FIRST_PAUSE_SECONDS: Final = 0.005
+LONGEST_PAUSE_SECONDS: Final = 0.1
 # More rows than this are coded on a thread, so that the replica's loop goes on.
 LARGE_ROWS: Final = 2_000
-LARGE_REPLY_BYTES: Final = 20_000
+# The same for those that are only copied.
+HUGE_ROWS: Final = 50_000
 
 log = structlog.get_logger()
 Incoming = Hello | Reply
@@ -77,6 +87,18 @@ class ResidentFault(Exception):
         self.kind = reply.kind
 
 
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """What a dataflow's rows look like, going in and coming out."""
+
+    inputs: Mapping[GlobalId, RelationDesc]
+    output: RelationDesc
+
+    @classmethod
+    def of(cls, plan: DeltaPlan) -> "_Shape":
+        return cls(input_descs(plan), desc_of(plan.types))
+
+
 class ResidentEngine:
     """One incarnation of the task, as an Engine. Raises EngineLost once its connection ended."""
 
@@ -87,7 +109,8 @@ class ResidentEngine:
         self._channel = channel
         self._waiting: deque[asyncio.Future[Reply]] = deque()
         self._lost = False
-        self._shapes: dict[GlobalId, tuple[Types, tuple[int, ...] | None]] = {}
+        self._shapes: dict[GlobalId, _Shape] = {}
+        self._due: dict[GlobalId, int | None] = {}
 
     async def create(
         self,
@@ -97,7 +120,7 @@ class ResidentEngine:
         index_key: tuple[int, ...] | None,
         as_of: Timestamp,
     ) -> None:
-        self._shapes[dataflow_id] = (plan.types, index_key)
+        self._shapes[dataflow_id] = _Shape.of(plan)
         await self._ask(CreateRequest(dataflow_id, encode_plan(plan), index_key, as_of))
 
     async def load(
@@ -113,7 +136,7 @@ class ResidentEngine:
 
         `directory` is for files on the way, private to this call; it is gone afterwards.
         """
-        self._shapes[dataflow_id] = (plan.types, index_key)
+        self._shapes[dataflow_id] = _Shape.of(plan)
         try:
             await asyncio.to_thread(write_states, directory, plan, hydrated.states)
             await self._ask(
@@ -130,24 +153,38 @@ class ResidentEngine:
         inputs: Mapping[GlobalId, Sequence[Update]],
         lower: Timestamp,
         upper: Timestamp,
-    ) -> list[Update]:
-        if sum(map(len, inputs.values())) > LARGE_ROWS:
-            encoded = await asyncio.to_thread(_encode_inputs, inputs)
+    ) -> UpdateBatch:
+        """Batches go to the task and come from it as bytes, which nobody here looks into."""
+        shape = self._shapes[dataflow_id]
+        batches = {g: to_batch(shape.inputs[g], u) for g, u in inputs.items() if len(u)}
+        if any(map(_takes_long, batches.values())):
+            encoded = await asyncio.to_thread(_encode_inputs, batches)
         else:
-            encoded = _encode_inputs(inputs)
+            encoded = _encode_inputs(batches)
         reply = await self._ask(TickRequest(dataflow_id, encoded, lower, upper))
         assert isinstance(reply, UpdatesReply), "a tick gives updates"
-        types, _ = self._shapes[dataflow_id]
-        if len(reply.updates) > LARGE_REPLY_BYTES:
-            return await asyncio.to_thread(_decode_updates, types, reply.updates)
-        return _decode_updates(types, reply.updates)
+        self._due[dataflow_id] = reply.due
+        if not reply.count:
+            return no_updates(shape.output)
+        span = (Timestamp(reply.first), Timestamp(reply.last))
+        return UpdateBatch(shape.output, payload=reply.updates, count=reply.count, span=span)
 
-    async def peek(
-        self, dataflow_id: GlobalId, keys: Sequence[Row] | None, as_of: Timestamp
-    ) -> Peeked:
-        types, _ = self._shapes[dataflow_id]
-        encoded = None if keys is None else encode_rows([(key, 1) for key in keys], [])
-        reply = await self._ask(PeekRequest(dataflow_id, encoded, as_of))
+    def due(self, dataflow_id: GlobalId) -> Timestamp | None:
+        due = self._due.get(dataflow_id)
+        return None if due is None else Timestamp(due)
+
+    async def peek(self, dataflow_id: GlobalId, keys: Wanted, as_of: Timestamp) -> Peeked:
+        types = self._shapes[dataflow_id].output.types
+        if keys is None or isinstance(keys, Lookup):
+            request = PeekRequest(dataflow_id, None, as_of, keys)
+        else:
+            request = PeekRequest(dataflow_id, encode_rows([(key, 1) for key in keys], []), as_of)
+        pause = FIRST_PAUSE_SECONDS
+        while isinstance(reply := await self._ask(request), PendingReply):
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+        if isinstance(reply, RefusedReply):
+            raise LookupRefused(reply.reason)
         assert isinstance(reply, UpdatesReply), "a peek gives rows"
         return Peeked(*decode_rows(types, reply.updates))
 
@@ -156,6 +193,7 @@ class ResidentEngine:
 
     async def drop(self, dataflow_id: GlobalId) -> None:
         self._shapes.pop(dataflow_id, None)
+        self._due.pop(dataflow_id, None)
         await self._ask(DropRequest(dataflow_id))
 
     async def sizes(self, dataflow_id: GlobalId) -> Mapping[str, int]:
@@ -333,9 +371,9 @@ class _JobThread(threading.Thread):
                 log.warning("resident job ended", job=job, reason=type(error).__name__)
 
 
-def _encode_inputs(inputs: Mapping[GlobalId, Sequence[Update]]) -> dict[str, bytes]:
-    return {str(g): encode_inline(updates) for g, updates in inputs.items() if updates}
+def _takes_long(batch: UpdateBatch) -> bool:
+    return len(batch) > (HUGE_ROWS if batch.columnar else LARGE_ROWS)
 
 
-def _decode_updates(types: Types, encoded: bytes) -> list[Update]:
-    return decode_inline(desc_of(types), encoded).updates()
+def _encode_inputs(inputs: Mapping[GlobalId, UpdateBatch]) -> dict[str, bytes]:
+    return {str(global_id): batch.payload for global_id, batch in inputs.items()}

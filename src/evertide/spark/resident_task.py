@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
+import msgspec
 from pyspark import TaskContext
 
 from evertide.dataflow.delta_plan import DeltaPlan
 from evertide.dataflow.plan_codec import decode_plan
 from evertide.expr.relation import Types
-from evertide.persist.coding.inline import decode_inline, encode_inline
+from evertide.persist.coding.batch import UpdateBatch, from_payload, to_batch
 from evertide.spark.arrangement import BelowSince
 from evertide.spark.channel import (
     BelowSinceReply,
@@ -30,6 +31,8 @@ from evertide.spark.channel import (
     Hello,
     LoadRequest,
     PeekRequest,
+    PendingReply,
+    RefusedReply,
     Reply,
     Request,
     SizesReply,
@@ -42,7 +45,10 @@ from evertide.spark.channel import (
     socket_address,
 )
 from evertide.spark.evaluate import Evaluator
+from evertide.spark.key_order import LookupRefused, OrderPending
+from evertide.spark.operators.arrange import Wanted
 from evertide.spark.state_files import read_states
+from evertide.spark.tables import desc_of
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import Timestamp, step_forward
@@ -121,6 +127,10 @@ class Service:
             return self._answer(request)
         except BelowSince as refusal:
             return BelowSinceReply(refusal.as_of, refusal.since)
+        except OrderPending:
+            return PendingReply()
+        except LookupRefused as refusal:
+            return RefusedReply(str(refusal))
         except Exception as error:  # noqa: BLE001  # this loop owns the task
             return FailedReply(type(error).__name__, str(error), traceback.format_exc())
 
@@ -166,18 +176,28 @@ class Service:
     def _tick(self, dataflow_id: GlobalId, request: TickRequest) -> Reply:
         shape = self._shapes[dataflow_id]
         inputs = {
-            GlobalId(g): decode_inline(shape.inputs[GlobalId(g)], encoded).updates()
+            GlobalId(g): from_payload(shape.inputs[GlobalId(g)], encoded)
             for g, encoded in request.inputs.items()
         }
         lower, upper = Timestamp(request.lower), Timestamp(request.upper)
-        return UpdatesReply(encode_inline(self._evaluator.tick(dataflow_id, inputs, lower, upper)))
+        output = self._evaluator.tick(dataflow_id, inputs, lower, upper)
+        reply = tick_reply(to_batch(desc_of(shape.output), output))
+        due = self._evaluator.due.get(dataflow_id)
+        return reply if due is None else msgspec.structs.replace(reply, due=due)
 
     def _peek(self, dataflow_id: GlobalId, request: PeekRequest) -> Reply:
         shape = self._shapes[dataflow_id]
-        keys = None
+        keys: Wanted = request.lookup
         if request.keys is not None:
             assert shape.index_key is not None, f"{dataflow_id} is not an index"
             types = tuple(shape.output[i] for i in shape.index_key)
             keys = [row for row, _ in decode_rows(types, request.keys)[0]]
         rows, errors = self._evaluator.peek(dataflow_id, keys, Timestamp(request.as_of))
         return UpdatesReply(encode_rows(rows, errors))
+
+
+def tick_reply(output: UpdateBatch) -> UpdatesReply:
+    """A tick's output, with what its driver wants to know of it without reading it."""
+    if not len(output):
+        return UpdatesReply(b"")
+    return UpdatesReply(output.payload, len(output), *output.span)

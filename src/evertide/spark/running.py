@@ -1,7 +1,9 @@
 """One dataflow as a replica runs it: how far it is, where its state lies, what it still owes."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from evertide.dataflow.delta_plan import DeltaPlan
 from evertide.dataflow.description import DataflowDescription, IndexExport
@@ -10,6 +12,18 @@ from evertide.spark.engine import Engine
 from evertide.spark.sink import ShardSink
 from evertide.vocab.timestamp import MIN_TS, Timestamp
 from evertide.vocab.update import Update
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a hydration by Spark is; set by the thread that runs it."""
+
+    nodes_done: int = 0
+
+
+# Peeks come at the newest timestamps; an index keeps this much history for those under way.
+INDEX_HISTORY_MS: Final = 10_000
+LEAST_INDEX_HISTORY_MS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +35,10 @@ class Building:
 
     engine: Engine
     start: Timestamp
-    task: asyncio.Task[list[Update]]
+    task: asyncio.Task[Sequence[Update]]
     # What keeps the inputs readable from `start` on.
     hold: ReadHold
+    progress: Progress = field(default_factory=Progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +80,13 @@ class RunningDataflow:
         return export.key if isinstance(export, IndexExport) else None
 
     @property
+    def history_ms(self) -> int:
+        """How far an index's since trails its frontier."""
+        export = self.description.export
+        asked = export.history_ms if isinstance(export, IndexExport) else None
+        return INDEX_HISTORY_MS if asked is None else max(asked, LEAST_INDEX_HISTORY_MS)
+
+    @property
     def engine(self) -> Engine | None:
         """The engine that ticks it; None while it is not hydrated."""
         return None if self.placement is None else self.placement.engine
@@ -73,6 +95,11 @@ class RunningDataflow:
     def owes(self) -> bool:
         """Whether readers wait for output that is computed and not in its shard yet."""
         return self.sink is not None and self.sink.awaited
+
+    def is_due(self, engine: Engine, upper: Timestamp) -> bool:
+        """Whether the output may change below `upper` though no input does."""
+        due = engine.due(self.description.global_id) if self.plan.is_temporal else None
+        return due is not None and due < upper
 
     def advance(self, frontier: Timestamp) -> None:
         """The output is known below `frontier` now."""

@@ -8,28 +8,33 @@ from evertide.dataflow.delta_plan import (
     ConstantNode,
     DeltaNode,
     DeltaPlan,
+    FlatMapNode,
     InputNode,
     JoinNode,
     LinearNode,
     NegateNode,
     ReduceNode,
+    TemporalFilterNode,
     ThresholdNode,
     TopKNode,
     UnionNode,
 )
+from evertide.dataflow.signs import never_negative
 from evertide.spark.arrangement import Arrangement
 from evertide.spark.operators.arrange import ArrangeOperator, OutputIndex
+from evertide.spark.operators.changes import delta_of, updates_of
 from evertide.spark.operators.delta import (
     Delta,
     Operator,
     Room,
     Stateful,
     Tick,
-    delta_of,
-    updates_of,
+    consolidated,
 )
+from evertide.spark.operators.flat_map import FlatMapOperator
 from evertide.spark.operators.join import JoinOperator
 from evertide.spark.operators.reduce import ReduceOperator
+from evertide.spark.operators.reduce_columns import ReduceColumns, can_reduce_columns
 from evertide.spark.operators.regroup import RegroupOperator, threshold_operator, top_k_operator
 from evertide.spark.operators.stateless import (
     ConstantOperator,
@@ -38,11 +43,14 @@ from evertide.spark.operators.stateless import (
     NegateOperator,
     UnionOperator,
 )
+from evertide.spark.operators.temporal import Future, TemporalFilterOperator
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
 
-StatefulOperator = ArrangeOperator | ReduceOperator | RegroupOperator
+StatefulOperator = (
+    ArrangeOperator | ReduceOperator | ReduceColumns | RegroupOperator | TemporalFilterOperator
+)
 
 
 class RunningPlan:
@@ -75,7 +83,9 @@ class RunningPlan:
             case ConstantNode():
                 return ConstantOperator(node)
             case LinearNode(input=source):
-                return LinearOperator(node, len(self.plan.nodes[source].types))
+                return LinearOperator(node, self.plan.nodes[source].types)
+            case FlatMapNode():
+                return FlatMapOperator(node)
             case NegateNode():
                 return NegateOperator(node)
             case UnionNode():
@@ -87,8 +97,8 @@ class RunningPlan:
                     if isinstance(operator, ArrangeOperator)
                 }
                 return JoinOperator(node, self.plan.nodes, arranged)
-            case ArrangeNode() | ReduceNode() | TopKNode() | ThresholdNode():
-                self.stateful[number] = _stateful(node, room(str(number)))
+            case ArrangeNode() | ReduceNode() | TopKNode() | ThresholdNode() | TemporalFilterNode():
+                self.stateful[number] = _stateful(node, self.plan.nodes, room(str(number)))
                 return self.stateful[number]
             case _:
                 assert_never(node)
@@ -99,19 +109,31 @@ class RunningPlan:
         kept = [a for operator in self.stateful.values() for a in operator.arrangements]
         return kept if self.index is None else [*kept, self.index.rows]
 
+    @property
+    def futures(self) -> list[Future]:
+        """What its temporal filters keep, in the order of the plan."""
+        operators = self.stateful.values()
+        return [op.future for op in operators if isinstance(op, TemporalFilterOperator)]
+
+    def due(self) -> Timestamp | None:
+        """When the output may change next though no input does; None: never."""
+        return min((ts for f in self.futures if (ts := f.due()) is not None), default=None)
+
     def tick(
         self, inputs: Mapping[GlobalId, Sequence[Update]], lower: Timestamp, upper: Timestamp
-    ) -> list[Update]:
+    ) -> Sequence[Update]:
         """The output's changes at lower <= ts < upper. If anything raises, nothing has changed."""
         # Beyond it: time passed without any change, which needs no tick.
         assert lower >= self.upper, f"a tick from {lower} goes back behind {self.upper}"
         assert self.constants_at in (None, lower), f"the first tick starts at {self.constants_at}"
         assert lower < upper, "a tick has at least one timestamp"
+        due = self.due()
+        assert due is None or due >= lower, f"what was due at {due} was passed over"
         given = {global_id: delta_of(updates) for global_id, updates in inputs.items() if updates}
         _check_times(given, lower, upper)
-        output: list[Update] = []
-        if given or self.constants_at is not None:
-            output = self._changes(Tick(given, self.constants_at))
+        output: Sequence[Update] = []
+        if given or self.constants_at is not None or (due is not None and due < upper):
+            output = self._changes(Tick(given, self.constants_at, upper))
             for operator in self.stateful.values():
                 operator.commit(upper)
             if self.index is not None:
@@ -120,16 +142,21 @@ class RunningPlan:
         self.upper = upper
         return output
 
-    def _changes(self, tick: Tick) -> list[Update]:
+    def close(self) -> None:
+        """End what runs beside it."""
+        if self.index is not None:
+            self.index.close()
+
+    def _changes(self, tick: Tick) -> Sequence[Update]:
         """All operators step before any commits."""
         try:
             deltas: list[Delta] = []
             for operator in self._operators:
                 deltas.append(operator.step(deltas, tick))
-            output = updates_of(deltas[-1], self.plan.types)
+            output = consolidated(deltas[-1], self.plan.types)
             if self.index is not None:
                 self.index.prepare(output)
-            return output
+            return updates_of(output, self.plan.types)
         except BaseException:
             for stateful in self.stateful.values():
                 stateful.abort()
@@ -137,17 +164,24 @@ class RunningPlan:
 
 
 def _stateful(
-    node: ArrangeNode | ReduceNode | TopKNode | ThresholdNode, room: Room
+    node: ArrangeNode | ReduceNode | TopKNode | ThresholdNode | TemporalFilterNode,
+    nodes: Sequence[DeltaNode],
+    room: Room,
 ) -> StatefulOperator:
     match node:
         case ArrangeNode():
             return ArrangeOperator(node, room)
+        case ReduceNode(input=source) if can_reduce_columns(node):
+            signs = never_negative(nodes, source)
+            return ReduceColumns(node, nodes[source].types, room, never_negative=signs)
         case ReduceNode():
             return ReduceOperator(node, room)
         case TopKNode():
             return top_k_operator(node, room)
         case ThresholdNode():
             return threshold_operator(node, room)
+        case TemporalFilterNode():
+            return TemporalFilterOperator(node)
         case _:
             assert_never(node)
 
@@ -155,5 +189,5 @@ def _stateful(
 def _check_times(given: Mapping[GlobalId, Delta], lower: Timestamp, upper: Timestamp) -> None:
     """An update outside the tick would be seen too early, or never: whoever sent it is wrong."""
     for global_id, delta in given.items():
-        times = [ts for _, ts, _ in delta.rows] + [ts for _, ts, _ in delta.errors]
+        times = delta.times()
         assert lower <= min(times) <= max(times) < upper, f"{global_id} has updates out of range"

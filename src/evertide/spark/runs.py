@@ -18,24 +18,24 @@ from typing import Final, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import xxhash
 
+from evertide.expr.columnar.batch import Batch, Entry
+from evertide.expr.columnar.column import Column, Ints, Numbers, from_arrow, is_number
+from evertide.expr.columnar.hashes import hash_bytes
 from evertide.expr.relation import Types
-from evertide.persist.coding.encoding import arrow_type, decode_column, encode_column
+from evertide.persist.coding.encoding import arrow_type, encode_column
 from evertide.persist.threads import give_way
-from evertide.vocab.datum import Datum, Row
-from evertide.vocab.sql_type import Kind, SqlType
+from evertide.spark.finding import find
+from evertide.vocab.sql_type import SqlType
 
-Ints: TypeAlias = npt.NDArray[np.int64]
-# (row, timestamp, diff)
-Entry: TypeAlias = tuple[Row, int, int]
-# Rows at these positions of a column; the same positions are given as Arrow's integers too.
-Reader: TypeAlias = Callable[[Ints, pa.Array], list[Datum]]
+__all__ = [
+    "Entry", "Ints", "Run", "open_run", "run_schema", "table_of", "write_run",
+]  # fmt: skip
+
+# What is at these positions of a column; the same positions are given as Arrow's integers too.
+Reader: TypeAlias = Callable[[Ints, pa.Array], Column]
 N = TypeVar("N", bound=np.generic)
 
-SPARK_HASH_SEED: Final = 42
-# Beyond this many needles searching them in order is faster than sorting them costs.
-_SORT_NEEDLES: Final = 256
 # About a millisecond of work.
 _PIECE_ROWS: Final = 1_000
 _NUMPY_TYPES: Final[dict[pa.DataType, type[np.generic]]] = {
@@ -45,18 +45,6 @@ _NUMPY_TYPES: Final[dict[pa.DataType, type[np.generic]]] = {
     pa.float32(): np.float32,
     pa.float64(): np.float64,
 }
-_UINT8_OFFSET: Final = 2**63
-
-
-def key_hashes(keys: Sequence[bytes]) -> Ints:
-    """Spark's xxhash64 of each key.
-
-    >>> int(key_hashes([b"Spark"])[0])
-    -4294468057691064905
-    """
-    digest = xxhash.xxh64_intdigest
-    hashes = [digest(key, SPARK_HASH_SEED) for key in keys]
-    return np.array(hashes, dtype=np.uint64).view(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,6 +52,7 @@ class Run:
     """One file. Never changes; the file may be unlinked while it is still read here."""
 
     path: Path
+    types: Types
     table: pa.Table
     hashes: Ints
     times: Ints
@@ -82,30 +71,17 @@ class Run:
 
     def find(self, needles: Ints) -> tuple[Ints, Ints]:
         """Where the needles are: pairs (position among the needles, position in the run)."""
-        if len(needles) > _SORT_NEEDLES:
-            order = np.argsort(needles)
-            found, places = self._find(needles[order])
-            return order[found], places
-        return self._find(needles)
+        return find(self.hashes, needles)
 
-    def _find(self, needles: Ints) -> tuple[Ints, Ints]:
-        starts = self.hashes.searchsorted(needles)
-        hits = np.flatnonzero(self.hashes[np.minimum(starts, self.length - 1)] == needles)
-        if not len(hits):
-            return hits, hits
-        starts = starts[hits]
-        counts = self.hashes.searchsorted(needles[hits], "right") - starts
-        ends = counts.cumsum()
-        places = np.arange(ends[-1]) + (starts - ends + counts).repeat(counts)
-        return hits.repeat(counts), places
-
-    def entries(self, places: Ints) -> list[Entry]:
+    def at(self, places: Ints) -> Batch:
         """What is at these positions."""
         picked = pa.array(places)
-        columns = [reader(places, picked) for reader in self.readers]
-        times, diffs = self.times[places].tolist(), self.diffs[places].tolist()
-        rows = zip(*columns, strict=True) if columns else iter([()] * len(times))
-        return list(zip(rows, times, diffs, strict=True))
+        columns = tuple([reader(places, picked) for reader in self.readers])
+        return Batch(self.types, columns, self.times[places], self.diffs[places])
+
+    def entries(self, places: Ints) -> list[Entry]:
+        """The same row by row."""
+        return self.at(places).entries()
 
     def all_entries(self) -> list[Entry]:
         """Everything, in the order of the file."""
@@ -141,7 +117,7 @@ def _empty_piece(types: Types) -> pa.Table:
 
 
 def _piece(types: Types, keyed: Sequence[tuple[bytes, Entry]]) -> pa.Table:
-    hashes = pa.array(key_hashes([key for key, _ in keyed]))
+    hashes = pa.array(hash_bytes([key for key, _ in keyed]))
     rows = [entry[0] for _, entry in keyed]
     columns = [
         encode_column(sql_type, [row[i] for row in rows]) for i, sql_type in enumerate(types)
@@ -173,18 +149,17 @@ def open_run(path: Path, types: Types) -> Run:
         _reader(sql_type, column) for sql_type, column in zip(types, columns[1:-2], strict=True)
     )
     hashes, times, diffs = (_view(columns[i], np.int64) for i in (0, -2, -1))
-    return Run(path, table, hashes, times, diffs, readers)
+    return Run(path, types, table, hashes, times, diffs, readers)
 
 
 def _reader(sql_type: SqlType, column: pa.Array) -> Reader:
     """Numbers are read through numpy where nothing is NULL, everything else through Arrow."""
     numpy_type = _NUMPY_TYPES.get(column.type)
-    if numpy_type is None or column.null_count:
-        return lambda _places, picked: decode_column(sql_type, column.take(picked))
+    if numpy_type is None or column.null_count or not is_number(sql_type):
+        return lambda _places, picked: from_arrow(sql_type, column.take(picked))
     view = _view(column, numpy_type)
-    if sql_type.kind is Kind.UINT8:
-        return lambda places, _picked: [v + _UINT8_OFFSET for v in view[places].tolist()]
-    return lambda places, _picked: view[places].tolist()
+    wide = np.float64 if pa.types.is_floating(column.type) else np.int64
+    return lambda places, _picked: Numbers(view[places].astype(wide, copy=False))
 
 
 def _view(column: pa.Array, numpy_type: type[N]) -> npt.NDArray[N]:

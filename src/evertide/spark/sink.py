@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from evertide.dataflow.description import ShardExport
+from evertide.persist.coding.batch import UpdateBatch, concat_batches, to_batch
 from evertide.persist.handle import Append, Appended, AppendOutcome
 from evertide.persist.state import UpperMismatch
 from evertide.vocab.ids import GlobalId
@@ -21,7 +22,7 @@ class ShardSink:
         self._writer = writer
         self._export = export
         self._upper = upper
-        self._staged: list[Update] = []
+        self._staged: list[UpdateBatch] = []
         self._staged_upper = upper
         # Whether readers may be waiting for what is staged: some input changed.
         self._awaited = False
@@ -43,7 +44,7 @@ class ShardSink:
         `still`: no input changed, so nobody waits for it.
         """
         self._awaited = self._awaited or not still or upper == EMPTY_FRONTIER
-        self._staged.extend(u for u in updates if u.ts >= self._upper)
+        self._stage_from(self._upper, [to_batch(self._export.desc, updates)])
         self._staged_upper = max(self._staged_upper, upper)
 
     def due(self, *, still_too: bool = True) -> Append | None:
@@ -55,7 +56,7 @@ class ShardSink:
         return Append(
             self._export.shard_id,
             self._export.desc,
-            tuple(self._staged),
+            concat_batches(self._export.desc, self._staged),
             self._upper,
             self._staged_upper,
             self._writer,
@@ -74,5 +75,11 @@ class ShardSink:
 
     def _advance(self, upper: Timestamp) -> None:
         self._upper = upper
-        self._staged = [u for u in self._staged if u.ts >= upper]
+        staged, self._staged = self._staged, []
+        self._stage_from(upper, staged)
         self._awaited = bool(self._staged)
+
+    def _stage_from(self, lower: Timestamp, batches: Sequence[UpdateBatch]) -> None:
+        """Keep what lies at `lower` and beyond."""
+        left = [batch.between(lower, EMPTY_FRONTIER) for batch in batches]
+        self._staged += [batch for batch in left if len(batch)]

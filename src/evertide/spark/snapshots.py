@@ -20,6 +20,7 @@ from evertide.spark.levels import Manifest, MergePlan, write_snapshot
 from evertide.spark.operators.delta import ErrorEntry
 from evertide.spark.operators.group import Group, GroupShape, Looks
 from evertide.spark.operators.reduce import ReduceOperator
+from evertide.spark.operators.temporal import NO_ROW, Captured, Future
 from evertide.spark.running_plan import RunningPlan
 from evertide.vocab.ids import GlobalId
 
@@ -38,6 +39,8 @@ class SavedPlan(msgspec.Struct, frozen=True):
     # Per ReduceNode in the order of the plan: the name of the file of its groups.
     groups: tuple[str, ...]
     index_errors: tuple[tuple[str, int, int], ...]
+    # Per TemporalFilterNode in the order of the plan: the name of the file of what is due later.
+    futures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class _CapturedPlan:
     arrangements: tuple[MergePlan, ...]
     groups: tuple[tuple[GroupShape, Mapping[bytes, Group]], ...]
     index_errors: tuple[ErrorEntry, ...]
+    futures: tuple[tuple[Types, Captured], ...]
 
 
 class Snapshot:
@@ -81,6 +85,8 @@ def restore_plan(directory: Path, saved: SavedPlan, running: RunningPlan) -> Non
         arrangement.restore(directory, manifest)
     for reduce, name in zip(_reduces(running), saved.groups, strict=True):
         reduce.groups = read_groups(reduce.shape, (directory / name).read_bytes())
+    for future, name in zip(running.futures, saved.futures, strict=True):
+        read_future(future, (directory / name).read_bytes())
     if running.index is not None:
         running.index.errors = list(saved.index_errors)
 
@@ -94,6 +100,7 @@ def _capture(running: RunningPlan) -> _CapturedPlan:
         tuple(a.levels.capture(a.since) for a in running.arrangements),
         tuple((reduce.shape, dict(reduce.groups)) for reduce in _reduces(running)),
         () if running.index is None else tuple(running.index.errors),
+        tuple((future.types, future.capture()) for future in running.futures),
     )
 
 
@@ -108,6 +115,10 @@ def _write_plan(
     for number, (shape, contents) in enumerate(captured.groups):
         groups.append(f"{name}-groups-{number}")
         (directory / groups[-1]).write_bytes(plain_groups(shape, contents))
+    futures: list[str] = []
+    for number, (types, waiting) in enumerate(captured.futures):
+        futures.append(f"{name}-future-{number}")
+        (directory / futures[-1]).write_bytes(plain_future(types, waiting))
     return SavedPlan(
         dataflow_id,
         encode_plan(captured.running.plan),
@@ -120,7 +131,28 @@ def _write_plan(
         ),
         tuple(groups),
         captured.index_errors,
+        tuple(futures),
     )
+
+
+def plain_future(types: Types, waiting: Captured) -> bytes:
+    """Changes that are due later as bytes: time, row, error, diff."""
+    return msgspec.msgpack.encode(
+        [
+            [ts, None if error is not None else plain_row(types, row), error, diff]
+            for ts, bucket in waiting.items()
+            for row, error, diff in bucket.values()
+        ]
+    )
+
+
+def read_future(future: Future, encoded: bytes) -> None:
+    """Inverse of plain_future: fill one that is still empty."""
+    for entry in as_list(msgspec.msgpack.decode(encoded)):
+        ts, row, error, diff = as_list(entry)
+        assert error is None or isinstance(error, str), "errors are text"
+        shown = NO_ROW if error is not None else read_row(future.types, row)
+        future.add(as_int(ts), shown, error, as_int(diff))
 
 
 def plain_groups(shape: GroupShape, groups: Mapping[bytes, Group]) -> bytes:

@@ -5,6 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from evertide.dataflow.description import Import
+from evertide.persist.coding.batch import UpdateBatch
 from evertide.persist.contents import Contents
 from evertide.persist.leases import ReadHold
 from evertide.persist.spark_input import PartFiles
@@ -25,8 +26,21 @@ class Look(Protocol):
         ...
 
 
+class ColumnReads(Protocol):
+    """Reads that leave rows in columns; controller/columns.py offers them."""
+
+    async def updates(
+        self, collection: Import, lower: Timestamp, upper: Timestamp
+    ) -> UpdateBatch: ...
+
+    async def snapshot(self, collection: Import, as_of: Timestamp) -> UpdateBatch: ...
+
+
 class Collections(Protocol):
     """Reads of durable collections; controller/storage.py offers it."""
+
+    @property
+    def columns(self) -> ColumnReads: ...
 
     async def since(self, collection: Import) -> Timestamp: ...
 
@@ -39,10 +53,6 @@ class Collections(Protocol):
     async def records(self, collection: Import) -> int: ...
 
     async def contents(self, collection: Import, as_of: Timestamp) -> Contents: ...
-
-    async def updates(
-        self, collection: Import, lower: Timestamp, upper: Timestamp
-    ) -> list[Update]: ...
 
     def part_files(
         self, collection: Import, as_of: Timestamp
@@ -61,16 +71,16 @@ async def input_since(collections: Collections, imports: Sequence[Import]) -> Ti
 
 async def snapshot_inputs(
     collections: Collections, imports: Sequence[Import], as_of: Timestamp
-) -> dict[GlobalId, list[Update]]:
+) -> dict[GlobalId, Sequence[Update]]:
     """Every input's contents as updates at `as_of`: the delta from nothing."""
-    return {i.global_id: (await collections.contents(i, as_of)).updates() for i in imports}
+    return {i.global_id: await collections.columns.snapshot(i, as_of) for i in imports}
 
 
 async def input_deltas(
     collections: Collections, imports: Sequence[Import], lower: Timestamp, upper: Timestamp
-) -> dict[GlobalId, list[Update]]:
-    """Every input's changes at lower <= ts < upper."""
-    return {i.global_id: await collections.updates(i, lower, upper) for i in imports}
+) -> dict[GlobalId, Sequence[Update]]:
+    """Every input's changes at lower <= ts < upper, all of which are known, as they were stored."""
+    return {i.global_id: await collections.columns.updates(i, lower, upper) for i in imports}
 
 
 def count_updates(inputs: Mapping[GlobalId, Sequence[Update]]) -> int:

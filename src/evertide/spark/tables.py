@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evertide.expr.relation import Types
-from evertide.persist.coding.parts import columns_to_table, skipping_aids, table_to_columns
-from evertide.persist.coding.updates import consolidate_columns, to_columns
+from evertide.persist.coding.batch import to_batch
+from evertide.persist.coding.parts import skipping_aids, table_to_columns
+from evertide.persist.coding.updates import consolidate_columns
 from evertide.vocab.relation_desc import RelationDesc, relation_desc
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
@@ -23,7 +24,7 @@ def desc_of(types: Types) -> RelationDesc:
 
 def updates_to_table(types: Types, updates: Sequence[Update]) -> pa.Table:
     """c0..cN-1, e, t and d."""
-    return columns_to_table(desc_of(types), to_columns(updates))
+    return to_batch(desc_of(types), updates).table
 
 
 def table_to_updates(types: Types, table: pa.Table) -> list[Update]:

@@ -16,11 +16,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from evertide.dataflow.delta_plan import DeltaPlan, InputNode
+from evertide.dataflow.lookup import Lookup
 from evertide.expr.relation import Types
-from evertide.expr.row_key import group_key
+from evertide.expr.row_key import column_encoder, group_key
 from evertide.persist.coding.encoding import spark_type_name
 from evertide.spark.engine import Peeked
 from evertide.spark.jobs import Job, SparkJobs
+from evertide.spark.operators.arrange import Wanted
 from evertide.spark.render.delta import Tick, kept_positions, render_tick
 from evertide.spark.render.relation import ImportView
 from evertide.spark.render.text import Rendered, select_list
@@ -31,7 +33,6 @@ from evertide.spark.tables import (
     updates_to_table,
     write_parquet,
 )
-from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import MIN_TS, Timestamp
 from evertide.vocab.update import Update
@@ -114,9 +115,11 @@ class SparkTickEngine:
         dataflow = self._dataflows[dataflow_id]
         return await asyncio.to_thread(self._tick, dataflow, inputs, lower, upper)
 
-    async def peek(
-        self, dataflow_id: GlobalId, keys: Sequence[Row] | None, as_of: Timestamp
-    ) -> Peeked:
+    def due(self, dataflow_id: GlobalId) -> Timestamp | None:
+        """What comes when, a job finds out: time that passes may always bring something."""
+        return MIN_TS if self._dataflows[dataflow_id].plan.is_temporal else None
+
+    async def peek(self, dataflow_id: GlobalId, keys: Wanted, as_of: Timestamp) -> Peeked:
         return await asyncio.to_thread(_peek, self._dataflows[dataflow_id], keys, as_of)
 
     async def allow_compaction(self, dataflow_id: GlobalId, since: Timestamp) -> None:
@@ -127,6 +130,10 @@ class SparkTickEngine:
         dataflow = self._dataflows.pop(dataflow_id, None)
         if dataflow is not None:
             shutil.rmtree(dataflow.directory, ignore_errors=True)
+
+    async def sizes(self, dataflow_id: GlobalId) -> Mapping[str, int]:
+        dataflow = self._dataflows.get(dataflow_id)
+        return {} if dataflow is None else await asyncio.to_thread(_sizes, dataflow)
 
     def _tick(
         self,
@@ -142,6 +149,7 @@ class SparkTickEngine:
                 _offer_deltas(job, dataflow.plan, inputs),
                 {i: job.offer(h.types, h.paths, ()) for i, h in dataflow.histories.items()},
                 lower,
+                upper,
                 dataflow.as_of,
                 with_constants=starts,
             )
@@ -157,6 +165,22 @@ class SparkTickEngine:
                 types, [*dataflow.output, *output], dataflow.since
             )
         return output
+
+
+def _sizes(dataflow: _Dataflow) -> dict[str, int]:
+    """Of the files; a tick beside this may just have put some of them together."""
+    records = size = 0
+    for path in [path for history in dataflow.histories.values() for path in history.paths]:
+        try:
+            records += pq.read_metadata(path).num_rows
+            size += path.stat().st_size
+        except FileNotFoundError:
+            continue
+    return {
+        "arrangements": len(dataflow.histories) + (dataflow.index_key is not None),
+        "records": records + len(dataflow.output),
+        "bytes": size,
+    }
 
 
 def _offer_deltas(
@@ -215,7 +239,7 @@ def _decode(types: Types, table: pa.Table, column: str) -> list[Update]:
     return table_to_updates(types, pa.Table.from_arrays(arrays, schema=schema))
 
 
-def _peek(dataflow: _Dataflow, keys: Sequence[Row] | None, as_of: Timestamp) -> Peeked:
+def _peek(dataflow: _Dataflow, keys: Wanted, as_of: Timestamp) -> Peeked:
     """The index's rows at as_of with one of the keys, or all; errors always."""
     assert dataflow.index_key is not None, "only indexes answer peeks"
     types = dataflow.plan.types
@@ -224,6 +248,9 @@ def _peek(dataflow: _Dataflow, keys: Sequence[Row] | None, as_of: Timestamp) -> 
     errors = [(update.error, update.diff) for update in found if update.error is not None]
     if keys is None:
         return Peeked(rows, errors)
+    if isinstance(keys, Lookup):
+        encode = column_encoder(types, dataflow.index_key)
+        return Peeked([found for found in rows if keys.contains(encode(found[0]))], errors)
     key_types = tuple(types[i] for i in dataflow.index_key)
     wanted_key = group_key(key_types, tuple(range(len(key_types))))
     wanted = {wanted_key(key) for key in keys}

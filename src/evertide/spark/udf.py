@@ -6,18 +6,14 @@ name is a digest of what it does, so a session registers it once, and a worker t
 it once.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import repeat
-from threading import Lock
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
-from pyspark.sql.pandas.functions import arrow_udf
 
 from evertide.dataflow.delta_plan import LinearNode
 from evertide.expr.codec import decode_scalar, encode_scalar
@@ -36,8 +32,6 @@ from evertide.vocab.datum import Datum, Row
 from evertide.vocab.errors import SqlError, encode_error
 from evertide.vocab.sql_type import SqlType
 
-# Functions that a session keeps; one-shot queries bring new ones for as long as it lives.
-KEPT_FUNCTIONS = 500
 _SIGN_BIAS = 2**63
 
 
@@ -62,44 +56,12 @@ class PythonFunction(Protocol):
     def __call__(self, *arrays: pa.Array) -> pa.Array: ...
 
 
-class FunctionRegistry:
-    """The Python functions that one session knows. Any thread may ask."""
-
-    def __init__(self, session: SparkSession) -> None:
-        self._session = session
-        self._known: OrderedDict[str, None] = OrderedDict()
-        self._lock = Lock()
-
-    def register(self, functions: Iterable[PythonFunction]) -> None:
-        """Make texts that call these runnable; what was not used for longest is forgotten."""
-        with self._lock:
-            for function in functions:
-                if function.name not in self._known:
-                    self._session.udf.register(function.name, _spark_function(function))
-                self._known[function.name] = None
-                self._known.move_to_end(function.name)
-            while len(self._known) > KEPT_FUNCTIONS:
-                oldest, _ = self._known.popitem(last=False)
-                # The name is a digest of ours: nothing a user wrote.
-                self._session.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {oldest}")
-
-
 def digest(kind: str, *parts: bytes) -> str:
     """A function's name: its kind and what makes it that one."""
     hashed = blake2b(digest_size=12)
     for part in parts:
         hashed.update(len(part).to_bytes(8, "big") + part)
     return f"ev_{kind}_{hashed.hexdigest()}"
-
-
-def _spark_function(function: PythonFunction) -> Any:
-    def run(*arrays: pa.Array) -> pa.Array:
-        return function(*arrays)
-
-    # Its stubs ask for the kind of function, which Spark itself reads from the annotations above.
-    make: Any = arrow_udf
-    registered = make(run, function.returns)
-    return registered if function.deterministic else registered.asNondeterministic()
 
 
 @dataclass(frozen=True, slots=True)

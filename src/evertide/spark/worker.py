@@ -15,8 +15,9 @@ from typing import Protocol
 import structlog
 
 from evertide.dataflow.delta import delta_plan
-from evertide.dataflow.description import DataflowDescription
+from evertide.dataflow.description import DataflowDescription, Import
 from evertide.persist.faults import BelowSince, PersistFault
+from evertide.persist.push.watch import Signal
 from evertide.persist.trouble import PASSING, until_done
 from evertide.spark.engine import Engine, EngineLost
 from evertide.spark.outputs import Outputs, Shards
@@ -31,7 +32,7 @@ from evertide.spark.source import (
     input_upper,
     snapshot_inputs,
 )
-from evertide.vocab.ids import GlobalId
+from evertide.vocab.ids import ClusterId, GlobalId
 from evertide.vocab.timestamp import (
     EMPTY_FRONTIER,
     MIN_TS,
@@ -42,8 +43,6 @@ from evertide.vocab.timestamp import (
 from evertide.vocab.update import Update
 
 POLL_SECONDS = 1.0
-# Peeks come at the newest timestamps; an index keeps this much history for those under way.
-INDEX_HISTORY_MS = 10_000
 KEPT_TICK_RECORDS = 10_000
 
 log = structlog.get_logger()
@@ -54,6 +53,7 @@ class TickRecord:
     """What one tick of one dataflow did, for mz_internal.mz_tick_records."""
 
     object_id: GlobalId
+    cluster_id: ClusterId
     started_at_us: int
     rows_in: int
     rows_out: int
@@ -67,7 +67,7 @@ class Hydrator(Protocol):
 
     async def hydrate(
         self, dataflow: RunningDataflow, engine: Engine, as_of: Timestamp
-    ) -> list[Update] | None:
+    ) -> Sequence[Update] | None:
         """The output at `as_of` with the state loaded into the engine; None: not worth it."""
         ...
 
@@ -81,7 +81,7 @@ class Worker:
         # Where dataflows are hydrated; None while the first one is still starting.
         self._engine = engine
         self._dataflows: dict[GlobalId, RunningDataflow] = {}
-        self._wake = asyncio.Event()
+        self._wake = Signal()
         self.tick_records: deque[TickRecord] = deque(maxlen=KEPT_TICK_RECORDS)
         self._setbacks = Setbacks()
         self._outputs = Outputs(shards, self._setbacks)
@@ -97,6 +97,11 @@ class Worker:
     def dataflows(self) -> list[RunningDataflow]:
         """All of them, in order of creation."""
         return list(self._dataflows.values())
+
+    @property
+    def engine(self) -> Engine | None:
+        """Where dataflows run by now; None while there is nowhere."""
+        return self._engine
 
     def use_engine(self, engine: Engine) -> None:
         """Hydrate on this one from now on, and move what runs elsewhere at a tick border."""
@@ -121,6 +126,9 @@ class Worker:
         for global_id, description in wanted.items():
             if global_id not in self._dataflows:
                 self._dataflows[global_id] = await self._create(description)
+            else:
+                # What may have changed is how long an index remembers.
+                self._dataflows[global_id].description = description
         self._wake.set()
 
     async def _create(self, description: DataflowDescription) -> RunningDataflow:
@@ -141,10 +149,7 @@ class Worker:
     async def run(self) -> None:
         """Rounds until cancelled. Fenced, or without a store, it ends, and the process with it."""
         while True:
-            try:
-                await asyncio.wait_for(self._wake.wait(), POLL_SECONDS)
-            except TimeoutError:
-                pass  # look anyway: a push may have been lost
+            await self._wake.wait(POLL_SECONDS)  # and look anyway: a push may have been lost
             self._wake.clear()
             await self.round()
 
@@ -157,15 +162,15 @@ class Worker:
         running = [d for d in self._dataflows.values() if d.stopped is None]
         imports = [i for d in running for i in d.description.imports]
         inputs = await until_done("reading inputs", lambda: self._collections.look(imports))
+        behind = False
         for dataflow in running:
-            if (
-                dataflow.stopped is None
-                and not dataflow.owes
-                and not self._setbacks.waits(dataflow)
-            ):
+            if dataflow.owes or self._setbacks.waits(dataflow):
+                behind = True
+            elif dataflow.stopped is None:
                 await self._guarded_step(dataflow, inputs)
-        if await self._outputs.append_due(self.dataflows()):
-            # Others of this replica may read it; pushes only come from other processes.
+        moved = await self._outputs.append_due(self.dataflows())
+        if moved and (behind or any(i.shard_id in moved for i in imports)):
+            # Others of this replica read it; pushes only come from other processes.
             self._wake.set()
 
     async def _guarded_step(self, dataflow: RunningDataflow, inputs: Look) -> None:
@@ -221,10 +226,12 @@ class Worker:
         upper = min(map(inputs.upper, imports), default=EMPTY_FRONTIER)
         if upper <= frontier:
             return
-        if all(inputs.unchanged(i, frontier) for i in imports):
-            self._computed(dataflow, [], upper, still=True)
+        changed = [i for i in imports if not inputs.unchanged(i, frontier)]
+        if changed or dataflow.is_due(dataflow.engine, upper):
+            await self._tick(dataflow, changed, upper)
         else:
-            await self._tick(dataflow, upper)
+            # Nobody can know that a view stands still which time itself changes.
+            self._computed(dataflow, (), upper, still=not dataflow.plan.is_temporal)
 
     async def _build(self, dataflow: RunningDataflow, engine: Engine) -> None:
         """Start building the state on this engine, or adopt it once it is there.
@@ -257,7 +264,7 @@ class Worker:
 
     async def _hydrate(
         self, dataflow: RunningDataflow, engine: Engine, start: Timestamp
-    ) -> list[Update]:
+    ) -> Sequence[Update]:
         """Build the state at `start`; returns the output there.
 
         Many rows are hydrated by Spark SQL; few are fed to an empty dataflow as one tick.
@@ -277,7 +284,7 @@ class Worker:
         return await self._timed_tick(dataflow, engine, inputs, start, step_forward(start))
 
     async def _adopt(
-        self, dataflow: RunningDataflow, building: Building, output: list[Update]
+        self, dataflow: RunningDataflow, building: Building, output: Sequence[Update]
     ) -> None:
         """Go on from the state that was built.
 
@@ -288,7 +295,8 @@ class Worker:
         imports = dataflow.description.imports
         if dataflow.frontier > built:
             inputs = await input_deltas(self._collections, imports, built, dataflow.frontier)
-            if count_updates(inputs):
+            due = dataflow.is_due(building.engine, dataflow.frontier)
+            if due or count_updates(inputs):
                 await self._timed_tick(dataflow, building.engine, inputs, built, dataflow.frontier)
             if dataflow.building is not building:
                 return  # it was dropped meanwhile, or the engine was lost
@@ -312,20 +320,22 @@ class Worker:
             imports = dataflow.description.imports
             since = await input_since(self._collections, imports)
             upper = await input_upper(self._collections, imports)
-            recent = since if upper == EMPTY_FRONTIER else Timestamp(upper - 1 - INDEX_HISTORY_MS)
-            return max(since, recent)
+            if upper == EMPTY_FRONTIER:
+                return since
+            return max(since, Timestamp(upper - 1 - dataflow.history_ms))
         if dataflow.sink.upper == EMPTY_FRONTIER:
             return dataflow.description.as_of
         return max(dataflow.description.as_of, step_back(dataflow.sink.upper))
 
-    async def _tick(self, dataflow: RunningDataflow, upper: Timestamp) -> None:
-        """Carry the inputs' changes over."""
+    async def _tick(
+        self, dataflow: RunningDataflow, changed: Sequence[Import], upper: Timestamp
+    ) -> None:
+        """Carry the changes of these inputs over; the others certainly have none."""
         assert dataflow.engine is not None
-        imports = dataflow.description.imports
         lower = dataflow.frontier
-        inputs = await input_deltas(self._collections, imports, lower, upper)
-        output: list[Update] = []
-        if count_updates(inputs):
+        inputs = await input_deltas(self._collections, changed, lower, upper)
+        output: Sequence[Update] = ()
+        if count_updates(inputs) or dataflow.is_due(dataflow.engine, upper):
             output = await self._timed_tick(dataflow, dataflow.engine, inputs, lower, upper)
         self._computed(dataflow, output, upper)
 
@@ -336,7 +346,7 @@ class Worker:
         inputs: Mapping[GlobalId, Sequence[Update]],
         lower: Timestamp,
         upper: Timestamp,
-    ) -> list[Update]:
+    ) -> Sequence[Update]:
         started = time.perf_counter()
         output = await engine.tick(dataflow.description.global_id, inputs, lower, upper)
         self._record(dataflow, engine.executor, started, count_updates(inputs), output, upper)
@@ -353,9 +363,18 @@ class Worker:
     ) -> None:
         elapsed_ms = (time.perf_counter() - started) * 1_000
         started_us = time.time_ns() // 1_000 - int(elapsed_ms * 1_000)
-        global_id = dataflow.description.global_id
+        described = dataflow.description
         self.tick_records.append(
-            TickRecord(global_id, started_us, rows_in, len(output), executor, elapsed_ms, upper)
+            TickRecord(
+                described.global_id,
+                described.cluster_id,
+                started_us,
+                rows_in,
+                len(output),
+                executor,
+                elapsed_ms,
+                upper,
+            )
         )
 
     def _computed(

@@ -1,26 +1,42 @@
 """Arrangements that joins look into, and the one that an index answers from."""
 
 from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
 
 from evertide.dataflow.delta_plan import ArrangeNode
+from evertide.dataflow.lookup import Lookup
+from evertide.expr.columnar.batch import Batch, Entry, batch_of
+from evertide.expr.columnar.column import Column, Ints, has_nulls
+from evertide.expr.columnar.hashes import hash_keys
 from evertide.expr.relation import Types
 from evertide.expr.row_key import column_encoder
-from evertide.spark.arrangement import Arrangement, BelowSince
+from evertide.spark.arrangement import Arrangement, BelowSince, contents_at
+from evertide.spark.column_layer import ColumnLayer
+from evertide.spark.key_order import KeyOrders, at
 from evertide.spark.layer import add_up
-from evertide.spark.operators.delta import Delta, ErrorEntry, Room, Tick
-from evertide.spark.runs import Entry
+from evertide.spark.operators.delta import Delta, ErrorEntry, Room, Tick, are_many
 from evertide.vocab.datum import Row
 from evertide.vocab.timestamp import MIN_TS, Timestamp, step_back
-from evertide.vocab.update import Update
+
+# Rows of an index that are wanted: with one of these keys, or all.
+Wanted: TypeAlias = Sequence[Row] | Lookup | None
 
 
 class ArrangeOperator:
-    """Keeps its input by key; passes the delta on."""
+    """Keeps its input by key; passes the delta on.
+
+    A tick's changes wait by key or by columns, as they came; who looks for them the other way gets
+    them the other way.
+    """
 
     def __init__(self, node: ArrangeNode, room: Room) -> None:
         self._node = node
         self._kept = room.arrangement("rows", node.types, node.key, MIN_TS)
+        self._key_types = tuple(node.types[i] for i in node.key)
         self._pending: dict[bytes, list[Entry]] = {}
+        self._columns: ColumnLayer | None = None
 
     @property
     def arrangements(self) -> Sequence[Arrangement]:
@@ -28,8 +44,16 @@ class ArrangeOperator:
 
     def step(self, deltas: Sequence[Delta], _tick: Tick) -> Delta:
         delta = deltas[self._node.input]
-        key_of, pending, columns = self._kept.key_of, self._pending, self._node.key
-        for entry in delta.rows:
+        if delta.is_wide:
+            self._columns = self._layer(delta.batch(self._node.types))
+        else:
+            self._pending = self._by_key(delta.rows)
+        return delta
+
+    def _by_key(self, entries: Sequence[Entry]) -> dict[bytes, list[Entry]]:
+        key_of, columns = self._kept.key_of, self._node.key
+        pending: dict[bytes, list[Entry]] = {}
+        for entry in entries:
             row = entry[0]
             if self._node.drop_null_keys and None in [row[column] for column in columns]:
                 continue
@@ -38,11 +62,21 @@ class ArrangeOperator:
                 pending[key].append(entry)
             else:
                 pending[key] = [entry]
-        return delta
+        return pending
+
+    def _layer(self, batch: Batch) -> ColumnLayer | None:
+        if self._node.drop_null_keys:
+            batch = without_nulls(batch, self._node.key)
+        if not len(batch):
+            return None
+        keys = [batch.columns[i] for i in self._node.key]
+        return ColumnLayer.of(hash_keys(self._key_types, keys, len(batch)), batch)
 
     def probe(self, keys: Sequence[bytes], *, new: bool) -> dict[bytes, Sequence[Entry]]:
         """Entries of these keys before this tick, or after it."""
         found = self._kept.probe(keys)
+        if new and self._columns is not None:
+            self._pending = self._pending or self._by_key(self._columns.all_entries())
         pending = self._pending
         if new and pending:
             for key in keys:
@@ -50,14 +84,37 @@ class ArrangeOperator:
                     found[key] = [*found[key], *pending[key]] if key in found else pending[key]
         return found
 
+    def find(self, keys: Sequence[Column], hashes: Ints, *, new: bool) -> tuple[Ints, Batch]:
+        """The same by columns: for each entry found the position of its key, and the entries."""
+        if new and self._columns is None and self._pending:
+            entries = [entry for group in self._pending.values() for entry in group]
+            self._columns = self._layer(batch_of(self._node.types, entries))
+        also = (self._columns,) if new and self._columns is not None else ()
+        return self._kept.find(keys, hashes, also)
+
     def commit(self, upper: Timestamp) -> None:
         """Joins look at the state before a tick as a whole, so its times need not be told apart."""
-        self._kept.insert_keyed(self._pending)
+        if self._columns is not None and are_many(self._columns.records):
+            self._kept.insert_columns(self._columns)
+        elif self._columns is not None and not self._pending:
+            self._kept.insert_keyed(self._by_key(self._columns.all_entries()))
+        else:
+            self._kept.insert_keyed(self._pending)
         self._kept.advance_since(step_back(upper))
-        self._pending = {}
+        self.abort()
 
     def abort(self) -> None:
         self._pending = {}
+        self._columns = None
+
+
+def without_nulls(batch: Batch, columns: Sequence[int]) -> Batch:
+    """Rows in which none of these columns is NULL."""
+    null = np.zeros(len(batch), np.bool_)
+    for column in columns:
+        if has_nulls(batch.columns[column]):
+            null |= batch.columns[column].null_mask
+    return batch.take(~null) if null.any() else batch
 
 
 class OutputIndex:
@@ -66,24 +123,35 @@ class OutputIndex:
     def __init__(self, types: Types, key: tuple[int, ...], room: Room, since: Timestamp) -> None:
         self.rows = room.arrangement("index", types, key, since)
         self.errors: list[ErrorEntry] = []
-        self._key_of = column_encoder(tuple(types[i] for i in key), tuple(range(len(key))))
+        self._key_types = tuple(types[i] for i in key)
+        self._key_of = column_encoder(self._key_types, tuple(range(len(key))))
         self._pending: dict[bytes, list[Entry]] = {}
-        self._pending_errors: list[ErrorEntry] = []
+        self._columns: ColumnLayer | None = None
+        self._pending_errors: Sequence[ErrorEntry] = ()
+        self._orders = KeyOrders(self.rows, room.directory)
 
-    def prepare(self, updates: Sequence[Update]) -> None:
+    def prepare(self, output: Delta) -> None:
         """Get ready to take in a tick's output; replaces what was prepared before."""
+        self._pending, self._columns = {}, None
+        self._pending_errors = output.errors
+        if output.is_wide:
+            batch = output.batch(self.rows.types)
+            keys = [batch.columns[i] for i in self.rows.key]
+            hashes = hash_keys(self._key_types, keys, len(batch))
+            self._columns = ColumnLayer.of(hashes, batch)
+            return
         key_of = self.rows.key_of
-        self._pending, self._pending_errors = {}, []
-        for row, ts, diff, error in updates:
-            if error is None:
-                self._pending.setdefault(key_of(row), []).append((row, ts, diff))
-            else:
-                self._pending_errors.append((error, ts, diff))
+        for entry in output.rows:
+            self._pending.setdefault(key_of(entry[0]), []).append(entry)
 
     def commit(self) -> None:
         """Take it in."""
+        self._orders.note(self._pending)
+        if self._columns is not None:
+            self.rows.insert_columns(self._columns)
         self.rows.insert_keyed(self._pending)
         self.errors += self._pending_errors
+        self._orders.follow()
 
     def advance_since(self, since: Timestamp) -> None:
         """Nobody will read before `since` again."""
@@ -93,7 +161,7 @@ class OutputIndex:
         self.errors = [(str(row[0]), ts, diff) for row, ts, diff in left]
 
     def peek(
-        self, keys: Sequence[Row] | None, as_of: Timestamp
+        self, keys: Wanted, as_of: Timestamp
     ) -> tuple[list[tuple[Row, int]], list[tuple[str, int]]]:
         """Rows with one of the keys, or all; and the errors, whatever the keys; or BelowSince."""
         if as_of < self.rows.since:
@@ -102,5 +170,17 @@ class OutputIndex:
         errors = [(str(row[0]), count) for row, _, count in add_up(then, as_of, None)]
         if keys is None:
             return self.rows.scan(as_of), errors
-        found = self.rows.probe(list({self._key_of(key) for key in keys}))
-        return [row for entries in found.values() for row in self.rows.at(entries, as_of)], errors
+        if isinstance(keys, Lookup) and not keys.exact:
+            return at(self._orders.find(keys), as_of), errors
+        wanted = {s.lower for s in keys.spans} if isinstance(keys, Lookup) else self._encoded(keys)
+        found = self.rows.probe(list(wanted))
+        return [
+            row for entries in found.values() for row in contents_at(self.rows, entries, as_of)
+        ], errors
+
+    def _encoded(self, keys: Sequence[Row]) -> set[bytes]:
+        return {self._key_of(key) for key in keys}
+
+    def close(self) -> None:
+        """End what runs beside it."""
+        self._orders.close()

@@ -3,29 +3,107 @@
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
+from evertide.expr.columnar.batch import Batch, Entry, add_up, batch_of, concat_batches
 from evertide.expr.relation import Types
 from evertide.expr.row_key import RowKey, identity_function
 from evertide.spark.arrangement import Arrangement
-from evertide.spark.runs import Entry
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import Timestamp
-from evertide.vocab.update import Update
 
 # (encoded error, timestamp, diff)
 ErrorEntry: TypeAlias = tuple[str, int, int]
+# From so many rows on, columns are quicker.
+WIDE_ROWS: Final = 128
 
 
-class Delta(NamedTuple):
-    """Changes of rows and errors; never changed once made, since several nodes may read it."""
-
-    rows: Sequence[Entry]
-    errors: Sequence[ErrorEntry]
+def are_many(count: int) -> bool:
+    """Whether so many rows are better handled by columns."""
+    return count >= WIDE_ROWS
 
 
-NOTHING = Delta((), ())
+def rows_quicker_than_columns(width: int) -> int:
+    """From how many rows on columns are quicker where the work grows with their number too."""
+    return WIDE_ROWS * max(1, width // 8)
+
+
+class Delta:
+    """Changes of rows and errors; never changed once made, since several nodes may read it.
+
+    Rows are entries or columns, whichever the node before had; the other form is made when somebody
+    asks for it. Few rows are quicker one by one, many by columns: `is_wide` says which these are.
+    """
+
+    __slots__ = ("_batch", "_rows", "errors")
+
+    def __init__(
+        self,
+        rows: Sequence[Entry] | None = None,
+        errors: Sequence[ErrorEntry] = (),
+        *,
+        batch: Batch | None = None,
+    ) -> None:
+        self._rows = rows
+        self._batch = batch
+        self.errors = errors
+
+    def __len__(self) -> int:
+        """How many changes of rows."""
+        if self._rows is not None:
+            return len(self._rows)
+        return 0 if self._batch is None else len(self._batch)
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether there are neither rows nor errors."""
+        return not self.errors and not len(self)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether there are so many rows that columns pay."""
+        return are_many(len(self))
+
+    @property
+    def rows(self) -> Sequence[Entry]:
+        """Row by row."""
+        if self._rows is None:
+            self._rows = () if self._batch is None else self._batch.entries()
+        return self._rows
+
+    def batch(self, types: Types) -> Batch:
+        """By columns; the types are those of the node that gave it."""
+        if self._batch is None:
+            self._batch = batch_of(types, self._rows or ())
+        return self._batch
+
+    def times(self) -> tuple[int, int]:
+        """The first and last of all; there is at least one."""
+        times = [ts for _, ts, _ in self.errors]
+        if self._rows is not None:
+            times += [ts for _, ts, _ in self._rows]
+        elif self._batch is not None and len(self._batch):
+            times += [int(self._batch.times.min()), int(self._batch.times.max())]
+        return min(times), max(times)
+
+    def with_errors(self, errors: Sequence[ErrorEntry]) -> "Delta":
+        """The same rows, and these errors instead of its own."""
+        return Delta(self._rows, errors, batch=self._batch)
+
+
+NOTHING = Delta(())
+
+
+def gathered(types: Types, deltas: Sequence[Delta]) -> Delta:
+    """All of them together, by columns if any of them is wide."""
+    given = [delta for delta in deltas if not delta.is_nothing]
+    if len(given) < 2:
+        return given[0] if given else NOTHING
+    errors = [error for delta in given for error in delta.errors]
+    if any(delta.is_wide for delta in given):
+        return Delta(errors=errors, batch=concat_batches(types, [d.batch(types) for d in given]))
+    return Delta([entry for delta in given for entry in delta.rows], errors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +112,7 @@ class Tick:
 
     inputs: Mapping[GlobalId, Delta]
     constants_at: Timestamp | None
+    upper: Timestamp
 
 
 class Operator(Protocol):
@@ -77,38 +156,25 @@ class Room:
         )
 
 
-def delta_of(updates: Iterable[Update]) -> Delta:
-    """Updates of a collection, rows and errors told apart."""
-    rows: list[Entry] = []
-    errors: list[ErrorEntry] = []
-    for row, ts, diff, error in updates:
-        if error is None:
-            rows.append((row, ts, diff))
-        else:
-            errors.append((error, ts, diff))
-    return Delta(rows, errors)
-
-
-def updates_of(delta: Delta, types: Types) -> list[Update]:
-    """A delta as consolidated updates: identical ones added up, zeros dropped."""
-    identity = identity_function(types)
-    sums: dict[tuple[Hashable, int], int] = {}
-    first: dict[tuple[Hashable, int], Entry] = {}
-    for entry in delta.rows:
-        row, ts, diff = entry
-        key = (row if identity is None else identity(row), ts)
-        if key in sums:
-            sums[key] += diff
-        else:
-            sums[key] = diff
-            first[key] = entry
-    updates = [Update(first[key][0], Timestamp(key[1]), diff) for key, diff in sums.items() if diff]
+def consolidated(delta: Delta, types: Types) -> Delta:
+    """Identical changes added up, zeros dropped."""
     errors: dict[tuple[str, int], int] = {}
     for error, ts, diff in delta.errors:
         errors[error, ts] = errors.get((error, ts), 0) + diff
-    return updates + [
-        Update((), Timestamp(ts), diff, error) for (error, ts), diff in errors.items() if diff
-    ]
+    left = [(error, ts, diff) for (error, ts), diff in errors.items() if diff]
+    if delta.is_wide:
+        return Delta(errors=left, batch=add_up(delta.batch(types)))
+    return Delta(_added_up(delta.rows, types), left)
+
+
+def _added_up(entries: Sequence[Entry], types: Types) -> list[Entry]:
+    identity = identity_function(types)
+    sums: dict[tuple[Hashable, int], Entry] = {}
+    for row, ts, diff in entries:
+        key = (row if identity is None else identity(row), ts)
+        known = sums.get(key)
+        sums[key] = (row, ts, diff) if known is None else (known[0], ts, known[2] + diff)
+    return [entry for entry in sums.values() if entry[2]]
 
 
 def counted_by_identity(

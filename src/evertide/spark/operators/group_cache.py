@@ -30,6 +30,14 @@ class GroupCache(Generic[G]):
         self._groups: OrderedDict[bytes, tuple[G, int]] = OrderedDict()
         self._rows = 0
 
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._groups
+
+    @property
+    def keys(self) -> list[bytes]:
+        """Of the groups that are kept."""
+        return list(self._groups)
+
     def take(self, key: bytes) -> G | None:
         """The group, which is then the caller's: to be put back, or forgotten."""
         known = self._groups.pop(key, None)

@@ -4,13 +4,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import numpy as np
+
 from evertide.dataflow.delta_plan import DeltaNode, JoinNode, JoinPath, JoinStep
+from evertide.expr.columnar.batch import Batch, Entry, add_up
+from evertide.expr.columnar.codes import equal_keys
+from evertide.expr.columnar.hashes import hash_keys
 from evertide.expr.interpret import picker
 from evertide.expr.relation import Types
 from evertide.expr.row_key import column_encoder, join_key
-from evertide.spark.operators.arrange import ArrangeOperator
-from evertide.spark.operators.delta import NOTHING, Delta, Tick
-from evertide.spark.runs import Entry
+from evertide.spark.operators.arrange import ArrangeOperator, without_nulls
+from evertide.spark.operators.delta import NOTHING, Delta, Tick, gathered
 from evertide.vocab.datum import Row
 
 Test: TypeAlias = Callable[[Row], bool]
@@ -26,26 +30,34 @@ class JoinOperator:
         arranged: Mapping[int, ArrangeOperator],
     ) -> None:
         self._inputs = node.inputs
+        self._types = node.types
         types = [nodes[number].types for number in node.inputs]
         self._paths = [_path(path, types, arranged) for path in node.paths]
 
     def step(self, deltas: Sequence[Delta], _tick: Tick) -> Delta:
         given = [deltas[number] for number in self._inputs]
-        if not any(delta.rows or delta.errors for delta in given):
+        if all(delta.is_nothing for delta in given):
             return NOTHING
-        rows: list[Entry] = []
-        for path in self._paths:
-            bound = given[path.source].rows
-            for step in path.steps:
-                if not bound:
-                    break
-                bound = step.extend(bound)
-            if path.pick is None:
-                rows += bound
+        joined = [self._follow(path, given[path.source]) for path in self._paths]
+        errors = [error for delta in given for error in delta.errors]
+        return gathered(self._types, joined).with_errors(errors)
+
+    def _follow(self, path: "_Path", delta: Delta) -> Delta:
+        """The changes of one input, extended by all other inputs; row by row while they are few."""
+        for number, step in enumerate(path.steps):
+            if not len(delta):
+                return NOTHING
+            types = path.types[number]
+            if delta.is_wide:
+                delta = Delta(batch=step.extend_columns(delta.batch(types)))
             else:
-                pick = path.pick
-                rows += [(pick(row), ts, diff) for row, ts, diff in bound]
-        return Delta(rows, [error for delta in given for error in delta.errors])
+                delta = Delta(step.extend(delta.rows))
+        if path.pick is None:
+            return delta.with_errors(())
+        if delta.is_wide:
+            return Delta(batch=delta.batch(path.types[-1]).pick(path.columns))
+        pick = path.pick
+        return Delta([(pick(row), ts, diff) for row, ts, diff in delta.rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +69,8 @@ class _Step:
     probe: tuple[int, ...]
     key_of: Callable[[Row], bytes]
     checks: Test | None
+    key_types: Types
+    also_equal: tuple[tuple[int, int], ...]
 
     def extend(self, bound: Sequence[Entry]) -> list[Entry]:
         waiting: dict[bytes, list[Entry]] = {}
@@ -81,26 +95,64 @@ class _Step:
         checks = self.checks
         return joined if checks is None else [entry for entry in joined if checks(entry[0])]
 
+    def extend_columns(self, bound: Batch) -> Batch:
+        """The same by columns."""
+        bound = without_nulls(bound, self.probe)
+        keys = [bound.columns[i] for i in self.probe]
+        hashes = hash_keys(self.key_types, keys, len(bound))
+        where, found = self.arranged.find(keys, hashes, new=self.new)
+        left = bound.take(where)
+        for one, other in self.also_equal:
+            equal = equal_keys(bound.types[one], left.columns[one], found.columns[other])
+            equal &= ~left.columns[one].null_mask
+            left, found = left.take(equal), found.take(equal)
+        joined = Batch(
+            bound.types + found.types,
+            left.columns + found.columns,
+            np.maximum(left.times, found.times),
+            left.diffs * found.diffs,
+        )
+        # A row that came and went since the last merge was found both ways.
+        return add_up(joined) if (found.diffs < 0).any() else joined
+
 
 @dataclass(frozen=True, slots=True)
 class _Path:
+    """`types` are those of the row before each step, and after the last one."""
+
     source: int
     steps: tuple[_Step, ...]
+    types: tuple[Types, ...]
+    columns: tuple[int, ...]
     pick: Callable[[Row], Row] | None
 
 
 def _path(path: JoinPath, types: Sequence[Types], arranged: Mapping[int, ArrangeOperator]) -> _Path:
     bound = types[path.source]
+    bounds = [bound]
     steps: list[_Step] = []
     for step in path.steps:
         found = types[step.relation]
         checks = _checks(step, bound, found)
         key_of = column_encoder(bound, step.probe)
         new = step.relation < path.source
-        steps.append(_Step(arranged[step.arrangement], new, step.probe, key_of, checks))
+        key_types = tuple(bound[i] for i in step.probe)
+        steps.append(
+            _Step(
+                arranged[step.arrangement],
+                new,
+                step.probe,
+                key_of,
+                checks,
+                key_types,
+                step.also_equal,
+            )
+        )
         bound += found
+        bounds.append(bound)
     unchanged = path.columns == tuple(range(len(path.columns)))
-    return _Path(path.source, tuple(steps), None if unchanged else picker(path.columns))
+    pick = None if unchanged else picker(path.columns)
+    return _Path(path.source, tuple(steps), tuple(bounds), path.columns, pick)
 
 
 def _checks(step: JoinStep, bound: Types, found: Types) -> Test | None:

@@ -6,6 +6,7 @@ from operator import itemgetter
 from typing import cast
 
 from evertide.expr.aggregate import Weighted
+from evertide.expr.columnar.batch import Entry
 from evertide.expr.relation import Types
 from evertide.expr.row_key import (
     RowKey,
@@ -17,7 +18,6 @@ from evertide.persist.coding.keys import KeyEncoder, key_encoder
 from evertide.spark.accumulate import Additive, State
 from evertide.spark.operators.group_cache import LEAST_ROWS
 from evertide.spark.operators.ordered import OrderedCounts, TotalKey
-from evertide.spark.runs import Entry
 from evertide.vocab.datum import Datum, Row
 
 

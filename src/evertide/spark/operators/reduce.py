@@ -6,6 +6,7 @@ from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 from evertide.dataflow.delta_plan import ReduceNode
+from evertide.expr.columnar.batch import Entry
 from evertide.expr.row_key import identity_function
 from evertide.persist.coding.keys import row_key_encoder
 from evertide.spark.accumulate import State
@@ -14,7 +15,6 @@ from evertide.spark.operators.delta import Delta, ErrorEntry, Room, Tick
 from evertide.spark.operators.group import Group, Output, group_shape
 from evertide.spark.operators.group_cache import GroupCache
 from evertide.spark.operators.members import Members
-from evertide.spark.runs import Entry
 from evertide.vocab.datum import Datum, Row
 from evertide.vocab.errors import SqlError, encode_error
 from evertide.vocab.timestamp import MIN_TS, Timestamp, step_back
@@ -53,7 +53,7 @@ class ReduceOperator:
 
     def step(self, deltas: Sequence[Delta], _tick: Tick) -> Delta:
         delta = deltas[self._input]
-        if not delta.rows:
+        if not len(delta):
             return delta
         changes, failed = self._changes(delta.rows)
         members = self._old_members(list(changes))

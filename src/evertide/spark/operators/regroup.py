@@ -4,19 +4,28 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import Protocol
+from typing import Final, Protocol
+
+import numpy as np
 
 from evertide.dataflow.delta_plan import ThresholdNode, TopKNode
+from evertide.expr.columnar.batch import Entry
+from evertide.expr.columnar.codes import looks_are_known
+from evertide.expr.columnar.hashes import hash_bytes
 from evertide.expr.interpret import Counted, positive_part
-from evertide.expr.relation import Types
+from evertide.expr.relation import OrderKey, Types
 from evertide.expr.row_key import RowKey, identity_function, order_key, whole_row_key
 from evertide.spark.arrangement import Arrangement
 from evertide.spark.operators.delta import Delta, Room, Tick, counted_by_identity
 from evertide.spark.operators.group_cache import GroupCache
 from evertide.spark.operators.ordered import OrderedCounts, TotalKey
-from evertide.spark.runs import Entry
+from evertide.spark.operators.regroup_columns import ColumnRegroup, Window
+from evertide.spark.operators.regroup_ranks import RowOrder
 from evertide.vocab.datum import Row
 from evertide.vocab.timestamp import MIN_TS, Timestamp, step_back
+
+# A group so large is rather changed by columns, which keep its first rows, than read row by row.
+LARGE_ROWS: Final = 2_000
 
 
 class ShowingGroup(Protocol):
@@ -35,20 +44,24 @@ class ShowingGroup(Protocol):
 
 
 class RegroupOperator:
-    """Keeps its input by group; per (group, timestamp) emits how what is shown has changed."""
+    """Keeps its input by group; per (group, timestamp) emits how what is shown has changed.
+
+    Few changes are taken row by row, many by columns. Both ways keep something ready between ticks,
+    and each makes the other forget the groups it has changed.
+    """
 
     def __init__(
         self,
         source: int,
-        types: Types,
-        key: tuple[int, ...],
+        kept: Arrangement,
         make_group: Callable[[Iterable[Entry]], ShowingGroup],
-        room: Room,
+        columns: ColumnRegroup | None,
     ) -> None:
         self._input = source
         self._make_group = make_group
-        self._identity = identity_function(types)
-        self._kept = room.arrangement("rows", types, key, MIN_TS)
+        self._identity = identity_function(kept.types)
+        self._kept = kept
+        self._columns = columns
         self._cache: GroupCache[ShowingGroup] = GroupCache()
         self._pending: dict[bytes, list[Entry]] = {}
         self._changed: dict[bytes, ShowingGroup] = {}
@@ -59,16 +72,36 @@ class RegroupOperator:
 
     def step(self, deltas: Sequence[Delta], _tick: Tick) -> Delta:
         delta = deltas[self._input]
-        if not delta.rows:
+        if not len(delta):
             return delta
+        if delta.is_wide and (shown := self._step_columns(delta)) is not None:
+            return shown
         key_of = self._kept.key_of
         for entry in delta.rows:
             self._pending.setdefault(key_of(entry[0]), []).append(entry)
+        if self._has_large_group() and (shown := self._step_columns(delta)) is not None:
+            self._pending = {}
+            return shown
         self._changed = self._old_groups(list(self._pending))
         rows: list[Entry] = []
         for key, changes in self._pending.items():
             rows += self._change_group(self._changed[key], changes)
         return Delta(rows, delta.errors)
+
+    def _step_columns(self, delta: Delta) -> Delta | None:
+        """None if columns cannot do it."""
+        if self._columns is None:
+            return None
+        shown = self._columns.step(delta.batch(self._kept.types))
+        return None if shown is None else Delta(errors=delta.errors, batch=shown)
+
+    def _has_large_group(self) -> bool:
+        """Whether reading the groups of these changes row by row would take long."""
+        if self._columns is None:
+            return False
+        ready = self._cache
+        missing = [key for key in self._pending if key not in ready]
+        return self._columns.size_of_largest(hash_bytes(missing)) >= LARGE_ROWS
 
     def _old_groups(self, keys: Sequence[bytes]) -> dict[bytes, ShowingGroup]:
         """These groups before the tick, to be changed along with it."""
@@ -89,16 +122,31 @@ class RegroupOperator:
         return rows
 
     def commit(self, upper: Timestamp) -> None:
+        if self._columns is not None:
+            self._forget_changed(self._columns)
+            self._columns.commit()
         self._kept.insert_keyed(self._pending)
         self._kept.advance_since(step_back(upper))
         for key, group in self._changed.items():
             self._cache.put(key, group)
         self.abort()
 
+    def _forget_changed(self, columns: ColumnRegroup) -> None:
+        """What one way has changed the other no longer has ready."""
+        if self._pending:
+            columns.forget(hash_bytes(list(self._pending)))
+        keys = self._cache.keys if columns.pending is not None else []
+        if columns.pending is not None and keys:
+            touched = np.isin(hash_bytes(keys), columns.pending.hashes)
+            for at in np.flatnonzero(touched).tolist():
+                self._cache.take(keys[at])
+
     def abort(self) -> None:
         """Groups that were changed are no longer in the cache: they were taken out of it."""
         self._pending = {}
         self._changed = {}
+        if self._columns is not None:
+            self._columns.abort()
 
 
 def _difference(
@@ -184,7 +232,9 @@ def top_k_operator(node: TopKNode, room: Room) -> RegroupOperator:
         rows.load([(sort_key(row), row, count) for row, count in counted])
         return _OrderedRows(node, sort_key, rows)
 
-    return RegroupOperator(node.input, node.types, node.group, make_group, room)
+    kept = room.arrangement("rows", node.types, node.group, MIN_TS)
+    columns = _columns(kept, node.order, Window.of_limit(node.offset, node.limit))
+    return RegroupOperator(node.input, kept, make_group, columns)
 
 
 def threshold_operator(node: ThresholdNode, room: Room) -> RegroupOperator:
@@ -194,5 +244,13 @@ def threshold_operator(node: ThresholdNode, room: Room) -> RegroupOperator:
     def make_group(entries: Iterable[Entry]) -> ShowingGroup:
         return _EqualRows(node.types, identity, counted_by_identity(entries, identity))
 
-    everything = tuple(range(len(node.types)))
-    return RegroupOperator(node.input, node.types, everything, make_group, room)
+    kept = room.arrangement("rows", node.types, tuple(range(len(node.types))), MIN_TS)
+    columns = _columns(kept, (), Window.of_all_there())
+    return RegroupOperator(node.input, kept, make_group, columns)
+
+
+def _columns(kept: Arrangement, order: Sequence[OrderKey], window: Window) -> ColumnRegroup | None:
+    """None where columns cannot tell apart what is equal and looks different."""
+    if not all(looks_are_known(sql_type) for sql_type in kept.types):
+        return None
+    return ColumnRegroup(kept, RowOrder.of(kept.types, order), window)

@@ -11,13 +11,17 @@ from evertide.dataflow.delta_plan import (
     NegateNode,
     UnionNode,
 )
+from evertide.expr.columnar.batch import Entry
+from evertide.expr.columnar.batch import add_up as add_up_columns
+from evertide.expr.columnar.scalars import ByRows
 from evertide.expr.compile import compile_predicates, compile_scalar
 from evertide.expr.interpret import picker
+from evertide.expr.relation import Types
 from evertide.expr.row_key import identity_function
 from evertide.expr.scalar_walk import columns_of, is_fallible
 from evertide.spark.layer import add_up
-from evertide.spark.operators.delta import NOTHING, Delta, ErrorEntry, Tick
-from evertide.spark.runs import Entry
+from evertide.spark.operators.delta import NOTHING, Delta, ErrorEntry, Tick, gathered
+from evertide.spark.operators.linear import compile_linear
 from evertide.vocab.datum import Row
 from evertide.vocab.errors import SqlError, encode_error
 from evertide.vocab.timestamp import MIN_TS
@@ -55,8 +59,11 @@ class NegateOperator:
     node: NegateNode
 
     def step(self, deltas: Sequence[Delta], _tick: Tick) -> Delta:
-        rows, errors = deltas[self.node.input]
-        return Delta([(row, ts, -diff) for row, ts, diff in rows], errors)
+        delta = deltas[self.node.input]
+        if delta.is_wide:
+            batch = delta.batch(self.node.types)
+            return Delta(errors=delta.errors, batch=batch.with_diffs(-batch.diffs))
+        return Delta([(row, ts, -diff) for row, ts, diff in delta.rows], delta.errors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +75,15 @@ class UnionOperator:
     node: UnionNode
 
     def step(self, deltas: Sequence[Delta], _tick: Tick) -> Delta:
-        given = [delta for number in self.node.inputs if any(delta := deltas[number])]
+        types = self.node.types
+        given = [delta for number in self.node.inputs if not (delta := deltas[number]).is_nothing]
+        together = gathered(types, given)
         if len(given) < 2:
-            return given[0] if given else NOTHING
-        rows = [entry for delta in given for entry in delta.rows]
-        errors = [error for delta in given for error in delta.errors]
-        return Delta(add_up(rows, MIN_TS, identity_function(self.node.types)), errors)
+            return together
+        if together.is_wide:
+            return Delta(errors=together.errors, batch=add_up_columns(together.batch(types)))
+        rows = add_up(together.rows, MIN_TS, identity_function(types))
+        return Delta(rows, together.errors)
 
 
 class LinearOperator:
@@ -81,8 +91,11 @@ class LinearOperator:
     nothing tells the difference, and rows that go need not be mapped.
     """
 
-    def __init__(self, node: LinearNode, width: int) -> None:
+    def __init__(self, node: LinearNode, types: Types) -> None:
         self._input = node.input
+        self._types = types
+        self._columns = compile_linear(node, types)
+        width = len(types)
         early, late = [], list(node.predicates)
         if not any(map(is_fallible, (*node.scalars, *node.predicates))):
             early = [part for part in node.predicates if max(columns_of(part), default=0) < width]
@@ -95,8 +108,13 @@ class LinearOperator:
 
     def step(self, deltas: Sequence[Delta], _tick: Tick) -> Delta:
         delta = deltas[self._input]
-        if not delta.rows:
+        if not len(delta):
             return delta
+        if delta.is_wide and self._columns is not None:
+            try:
+                return Delta(errors=delta.errors, batch=self._columns(delta.batch(self._types)))
+            except ByRows:
+                pass  # some value needs a closer look
         before, extend, after, pick = self._before, self._extend, self._after, self._pick
         rows: list[Entry] = []
         failed: list[ErrorEntry] = []

@@ -16,16 +16,19 @@ from evertide.dataflow.delta_plan import (
     ConstantNode,
     DeltaNode,
     DeltaPlan,
+    FlatMapNode,
     InputNode,
     JoinNode,
     LinearNode,
     NegateNode,
     ReduceNode,
+    TemporalFilterNode,
     ThresholdNode,
     TopKNode,
     UnionNode,
 )
 from evertide.expr.relation import Types
+from evertide.spark.render.flat_map import render_flat_map
 from evertide.spark.render.join import render_path
 from evertide.spark.render.keys import equality
 from evertide.spark.render.linear import render_linear
@@ -38,6 +41,7 @@ from evertide.spark.render.relation import (
     render_negate,
     render_union,
 )
+from evertide.spark.render.temporal import render_temporal_changes
 from evertide.spark.render.text import (
     Rendered,
     TextBuilder,
@@ -62,6 +66,7 @@ class Tick:
     deltas: Mapping[GlobalId, ImportView]
     histories: Mapping[int, ImportView]
     lower: Timestamp
+    upper: Timestamp
     as_of: Timestamp
     with_constants: bool
 
@@ -73,7 +78,12 @@ def kept_positions(plan: DeltaPlan) -> list[int]:
         match node:
             case JoinNode(inputs=inputs):
                 kept |= {origin(plan.nodes, i) for i in inputs}
-            case ReduceNode(input=source) | TopKNode(input=source) | ThresholdNode(input=source):
+            case (
+                ReduceNode(input=source)
+                | TopKNode(input=source)
+                | ThresholdNode(input=source)
+                | TemporalFilterNode(input=source)
+            ):
                 kept.add(origin(plan.nodes, source))
     return sorted(kept)
 
@@ -108,6 +118,10 @@ class _TickNode:
                 return self._constant(node)
             case LinearNode():
                 return render_linear(builder, done[node.input], node)
+            case FlatMapNode():
+                return render_flat_map(builder, done[node.input], node)
+            case TemporalFilterNode():
+                return self._temporal(node)
             case NegateNode():
                 return render_negate(builder, done[node.input])
             case UnionNode():
@@ -156,6 +170,14 @@ class _TickNode:
             inputs = [*new[:at], deltas[at], *old[at + 1 :]]
             paths.append(render_path(builder, self.tick.plan.nodes, inputs, node, path))
         return with_errors(builder, render_union(builder, paths, node.types), deltas)
+
+    def _temporal(self, node: TemporalFilterNode) -> Rendered:
+        """What is due in the tick comes from updates of any time before."""
+        builder, delta = self.builder, self.done[node.input]
+        updates = _together(builder, self._history(node.input), delta)
+        lower, upper = self.tick.lower, self.tick.upper
+        changes = render_temporal_changes(builder, updates, node, lower, upper)
+        return with_errors(builder, changes, [delta])
 
     def _reduce(self, node: ReduceNode) -> Rendered:
         builder = self.builder

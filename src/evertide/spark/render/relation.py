@@ -12,20 +12,24 @@ from evertide.dataflow.delta_plan import (
     ConstantNode,
     DeltaNode,
     DeltaPlan,
+    FlatMapNode,
     InputNode,
     JoinNode,
     LinearNode,
     NegateNode,
     ReduceNode,
+    TemporalFilterNode,
     ThresholdNode,
     TopKNode,
     UnionNode,
 )
 from evertide.expr.relation import Types
 from evertide.persist.coding.encoding import encode_column
+from evertide.spark.render.flat_map import render_flat_map
 from evertide.spark.render.join import render_join
 from evertide.spark.render.linear import render_linear
 from evertide.spark.render.reduce import render_reduce
+from evertide.spark.render.temporal import render_temporal_at
 from evertide.spark.render.text import Rendered, TextBuilder, select_list
 from evertide.spark.render.top_k import render_threshold, render_top_k
 from evertide.vocab.datum import Row
@@ -73,7 +77,7 @@ def reader_counts(plan: DeltaPlan) -> Counter[int]:
                 counts.update(origin(plan.nodes, i) for i in inputs)
             case JoinNode(inputs=inputs):
                 counts.update(2 * [origin(plan.nodes, i) for i in inputs])
-            case TopKNode() | ThresholdNode():
+            case TopKNode() | ThresholdNode() | FlatMapNode() | TemporalFilterNode():
                 counts[origin(plan.nodes, node.input)] += 2
             case InputNode() | ConstantNode() | ArrangeNode():
                 pass
@@ -103,6 +107,10 @@ def _render_node(
             return render_constant(builder, rows, types)
         case LinearNode():
             return render_linear(builder, done[node.input], node)
+        case FlatMapNode():
+            return render_flat_map(builder, done[node.input], node)
+        case TemporalFilterNode():
+            return render_temporal_at(builder, done[node.input], node, as_of)
         case NegateNode():
             return render_negate(builder, done[node.input])
         case UnionNode():
