@@ -108,6 +108,7 @@ def test_rows_that_the_catalog_does_not_hold_are_declared() -> None:
         "mz_catalog.mz_recent_storage_usage",
         "mz_catalog.mz_storage_usage",
         "mz_internal.mz_cluster_replica_statuses",
+        "mz_internal.mz_arrangement_sizes",
         "mz_internal.mz_frontiers",
         "mz_internal.mz_hydration_statuses",
         "mz_internal.mz_tick_records",

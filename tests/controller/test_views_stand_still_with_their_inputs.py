@@ -35,8 +35,8 @@ def table(name: str) -> Import:
     return Import(GlobalId(name), ShardId(name), DESC, is_table=True)
 
 
-def view(name: str, as_of: int, *inputs: Import) -> Import:
-    derived = Derived(inputs, Timestamp(as_of))
+def view(name: str, as_of: int, *inputs: Import, by_time: bool = False) -> Import:
+    derived = Derived(inputs, Timestamp(as_of), by_time)
     return Import(GlobalId(name), ShardId(name), DESC, is_table=False, derived=derived)
 
 
@@ -92,6 +92,21 @@ def test_not_while_another_version_has_its_shard() -> None:
     back = set_writer(v, writer=GlobalId("v"), expected_upper=Timestamp(20), pending=True)
     assert isinstance(back, ShardState)
     assert upper_of_v(t, back) == 20
+
+
+def test_not_if_time_itself_changes_it() -> None:
+    """Nor is what follows from it known further than it."""
+    timely = view("v", 10, T, by_time=True)
+    above = view("w", 10, timely)
+    states = {
+        T.shard_id: written(initial_state(), 5),
+        timely.shard_id: view_state("v", 10, 20),
+        above.shard_id: view_state("w", 10, 15),
+    }
+    look = Look(states, Timestamp(100))
+    assert look.upper(timely) == 20
+    states[above.shard_id] = view_state("w", 10, 20)
+    assert Look(states, Timestamp(100)).upper(above) == 20
 
 
 def test_not_where_history_may_have_been_merged() -> None:

@@ -1,4 +1,4 @@
-"""The ops that change what exists: names, owners, comments."""
+"""The ops that change what exists: names, owners, comments, history."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -21,9 +21,16 @@ from evertide.catalog.objects import (
     Role,
     Schema,
     Secret,
+    View,
     object_key,
 )
-from evertide.catalog.ops import ChangeOwnerOp, RenameItemOp, RenameObjectOp, SetCommentOp
+from evertide.catalog.ops import (
+    ChangeOwnerOp,
+    RenameItemOp,
+    RenameObjectOp,
+    SetCommentOp,
+    SetHistoryOp,
+)
 from evertide.catalog.profiles import replica_name, replicas_in
 from evertide.catalog.references import names_of
 from evertide.vocab.errors import (
@@ -33,6 +40,7 @@ from evertide.vocab.errors import (
     UndefinedColumn,
     UndefinedObject,
     UndefinedTable,
+    WrongObjectType,
 )
 from evertide.vocab.ids import ItemId
 
@@ -53,6 +61,22 @@ def rename_item(draft: Draft, op: RenameItemOp) -> None:
         "alter",
         item.kind.value,
         {"id": item.item_id, "old_name": old_name, "new_name": new_name},
+    )
+
+
+def set_history(draft: Draft, op: SetHistoryOp) -> None:
+    item = _existing_item(draft, op.item_id)
+    if isinstance(item.definition, View):
+        raise WrongObjectType(f'view "{item.name}" keeps no history')
+    definition = msgspec.structs.replace(item.definition, history_ms=op.history_ms)
+    changed = msgspec.structs.replace(item, definition=definition, create_sql=op.create_sql)
+    if changed == item:
+        return
+    draft.replace(item, changed)
+    draft.audit(
+        "alter",
+        item.kind.value,
+        {"id": item.item_id, "old_history_ms": item.history_ms, "new_history_ms": op.history_ms},
     )
 
 

@@ -166,11 +166,12 @@ def _refuse_other_than_users_schema(draft: Draft, schema_id: SchemaId) -> None:
 
 def _definition(definition: NewDefinition, global_id: GlobalId) -> Definition:
     match definition:
-        case NewTable():
-            return Table(shard_id=shard_of(global_id))
-        case NewMaterializedView(cluster_id=cluster_id, as_of=as_of):
+        case NewTable(history_ms=history_ms):
+            return Table(shard_id=shard_of(global_id), history_ms=history_ms)
+        case NewMaterializedView(cluster_id=cluster_id, as_of=as_of, history_ms=history_ms):
+            shard_id = shard_of(global_id)
             return MaterializedView(
-                shard_id=shard_of(global_id), cluster_id=cluster_id, as_of=as_of
+                shard_id=shard_id, cluster_id=cluster_id, as_of=as_of, history_ms=history_ms
             )
         case View() | Index():
             return definition

@@ -111,6 +111,8 @@ class DropClusterProfileOp:
 class NewTable:
     """A table whose shard gets its name from the new GlobalId."""
 
+    history_ms: int | None = None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMaterializedView:
@@ -118,6 +120,7 @@ class NewMaterializedView:
 
     cluster_id: ClusterId
     as_of: Timestamp
+    history_ms: int | None = None
 
 
 NewDefinition: TypeAlias = NewTable | View | NewMaterializedView | Index
@@ -194,6 +197,15 @@ class RenameItemOp:
     new_name: str
     create_sql: str
     dependants_sql: tuple[tuple[ItemId, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetHistoryOp:
+    """How long an item's past stays readable; `create_sql` is the definition that says so."""
+
+    item_id: ItemId
+    history_ms: int | None
+    create_sql: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +334,12 @@ DropOp: TypeAlias = (
     | DropRoleOp
 )
 AlterOp: TypeAlias = (
-    AlterClusterProfileOp | RenameItemOp | RenameObjectOp | ChangeOwnerOp | SetCommentOp
+    AlterClusterProfileOp
+    | RenameItemOp
+    | RenameObjectOp
+    | ChangeOwnerOp
+    | SetCommentOp
+    | SetHistoryOp
 )
 GrantOp: TypeAlias = GrantRoleOp | RevokeRoleOp | SetDefaultPrivilegeOp | SetSystemPrivilegeOp
 NoteOp: TypeAlias = SetConfigOp | SetSettingOp | SetSystemConfigurationOp | RecordStorageUsageOp

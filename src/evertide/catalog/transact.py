@@ -8,7 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from evertide.catalog.alter import change_owner, rename_item, rename_object, set_comment
+from evertide.catalog.alter import (
+    change_owner,
+    rename_item,
+    rename_object,
+    set_comment,
+    set_history,
+)
 from evertide.catalog.clusters import (
     create_cluster,
     create_cluster_replica,
@@ -71,6 +77,7 @@ from evertide.catalog.ops import (
     SetCommentOp,
     SetConfigOp,
     SetDefaultPrivilegeOp,
+    SetHistoryOp,
     SetSettingOp,
     SetSystemConfigurationOp,
     SetSystemPrivilegeOp,
@@ -101,6 +108,13 @@ class TransactResult:
         """Items that no longer exist, in the order they went."""
         came = {item.item_id for item in self._items(1)}
         return tuple(item for item in self._items(-1) if item.item_id not in came)
+
+    @property
+    def changed_items(self) -> tuple[tuple[Item, Item], ...]:
+        """Items that exist before and after, as they were and as they are."""
+        before = {item.item_id: item for item in self._items(-1)}
+        after = (item for item in self._items(1) if item.item_id in before)
+        return tuple((before[item.item_id], item) for item in after)
 
     def _items(self, diff: int) -> list[Item]:
         objects = (update.object for update in self.updates if update.diff == diff)
@@ -194,6 +208,8 @@ def _alter(draft: Draft, op: AlterOp) -> None:
             change_owner(draft, op)
         case SetCommentOp():
             set_comment(draft, op)
+        case SetHistoryOp():
+            set_history(draft, op)
         case _:
             assert_never(op)
 

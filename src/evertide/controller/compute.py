@@ -8,8 +8,9 @@ can always read the shards instead.
 import asyncio
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 import structlog
@@ -17,7 +18,9 @@ import structlog
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.orchestrator import POOL, process_name
 from evertide.dataflow.channel import Channel, FrameTooLarge
+from evertide.dataflow.lookup import Lookup
 from evertide.dataflow.protocol import (
+    AcknowledgeCommand,
     CancelCommand,
     Command,
     FactsResponse,
@@ -28,11 +31,11 @@ from evertide.dataflow.protocol import (
     RefusedResponse,
     Response,
     RowsResponse,
+    SubscribeCommand,
 )
 from evertide.expr.codec import encode_relation
 from evertide.expr.relation import Relation
-from evertide.persist.coding.inline import decode_inline, encode_inline
-from evertide.vocab.datum import Row
+from evertide.persist.coding.inline import decode_inline
 from evertide.vocab.errors import DataError, SqlError
 from evertide.vocab.ids import ClusterId, GlobalId
 from evertide.vocab.relation_desc import RelationDesc
@@ -41,8 +44,18 @@ from evertide.vocab.update import Update
 
 log = structlog.get_logger()
 
+# A replica that has not read so much is not asked any more until it has.
+MAX_UNSENT_BYTES: Final = 4 << 20
+
+# A replica that is down or hangs must not keep anybody from what the others report.
+INTROSPECT_SECONDS = 2.0
+
 # A row of a system relation as a replica reports it.
 Facts: TypeAlias = tuple[str | int | float | bool | None, ...]
+
+
+# Takes what a replica says to a subscribe; None once it went away.
+OnResponse: TypeAlias = Callable[[Response | None], None]
 
 
 class Unanswered(Exception):
@@ -61,6 +74,8 @@ class ReplicaConnection:
     def __init__(self, channel: Channel[Response]) -> None:
         self._channel = channel
         self._waiting: dict[int, asyncio.Future[Response]] = {}
+        # Who takes the many responses of a subscribe; None: there will be no more.
+        self._streams: dict[int, OnResponse] = {}
         self._reader = asyncio.create_task(self._read())
 
     @property
@@ -70,21 +85,31 @@ class ReplicaConnection:
     async def _read(self) -> None:
         try:
             while (response := await self._channel.receive()) is not None:
+                on_response = self._streams.get(response.request_id)
+                if on_response is not None:
+                    on_response(response)
+                    continue
                 future = self._waiting.pop(response.request_id, None)
                 if future is not None and not future.done():
                     future.set_result(response)
         except (FrameTooLarge, msgspec.DecodeError) as error:
             log.error("a replica sent what cannot be read", reason=str(error))
         finally:
+            self._channel.close()  # the other end's closing does not close this one
             for future in self._waiting.values():
                 if not future.done():
                     future.set_exception(Unanswered("the replica went away"))
             self._waiting.clear()
+            streams, self._streams = self._streams, {}
+            for on_response in streams.values():
+                on_response(None)
 
     async def request(self, request_id: int, command: Command) -> Response:
         """Send and wait. Cancelling the caller tells the replica to forget it."""
         if self.closed:
             raise Unanswered("the replica went away")
+        if self._channel.unsent_bytes > MAX_UNSENT_BYTES:
+            raise Unanswered("the replica does not listen")
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._waiting[request_id] = future
         try:
@@ -93,15 +118,46 @@ class ReplicaConnection:
         except ConnectionError as error:
             raise Unanswered("the replica went away") from error
         except asyncio.CancelledError:
+            # Without waiting: a replica that stands still would never let the caller go.
             if not self.closed:
-                await self._channel.send(CancelCommand(request_id))
+                self._channel.send_soon(CancelCommand(request_id))
             raise
         finally:
             self._waiting.pop(request_id, None)
 
+    def stream(self, command: SubscribeCommand, on_response: OnResponse) -> None:
+        """Send; responses are handed over as they come, until `forget` or the connection's end."""
+        self._streams[command.request_id] = on_response
+        self._channel.send_soon(command)
+
+    def acknowledge(self, request_id: int) -> None:
+        """There is room for one more batch."""
+        self._channel.send_soon(AcknowledgeCommand(request_id))
+
+    def forget(self, request_id: int) -> None:
+        """No more responses are wanted, and the replica learns that."""
+        if self._streams.pop(request_id, None) is not None and not self.closed:
+            self._channel.send_soon(CancelCommand(request_id))
+
     def close(self) -> None:
         self._channel.close()
         self._reader.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class RunningSubscribe:
+    """A subscription's dataflow on one replica."""
+
+    connection: ReplicaConnection
+    request_id: int
+
+    def acknowledge(self) -> None:
+        """Its last batch was taken."""
+        self.connection.acknowledge(self.request_id)
+
+    def close(self) -> None:
+        """End it."""
+        self.connection.forget(self.request_id)
 
 
 class ComputeClient:
@@ -119,17 +175,14 @@ class ComputeClient:
         cluster_id: ClusterId,
         index_id: GlobalId,
         desc: RelationDesc,
-        keys: Sequence[Row] | None,
+        lookup: Lookup | None,
         as_of: Timestamp,
     ) -> list[Update]:
         """Rows of an index at a timestamp; raises Unanswered, or the SqlError that it gave."""
-        encoded = None
-        if keys is not None:
-            encoded = encode_inline(Update(key, as_of, 1) for key in keys)
         response = await self._first_answer(
             replica_processes(snapshot, cluster_id),
             lambda request_id: PeekIndexCommand(
-                request_id, snapshot.catalog_ts, index_id, as_of, encoded
+                request_id, snapshot.catalog_ts, index_id, as_of, lookup
             ),
         )
         return decode_inline(desc, _rows(response)).updates()
@@ -153,22 +206,32 @@ class ComputeClient:
         )
         return decode_inline(desc, _rows(response)).updates()
 
-    async def introspect(self, snapshot: Snapshot, relation: str) -> list[tuple[str, Facts]]:
-        """What every replica process says of itself: (process, row); silent ones are left out."""
-        rows: list[tuple[str, Facts]] = []
-        names = {process_name(r) for r in snapshot.replicas.values()} or {POOL}
-        for name in sorted(names):
-            try:
-                request_id = next(self._request_ids)
-                connection = await self._connect(name)
-                response = await asyncio.wait_for(
-                    connection.request(request_id, IntrospectCommand(request_id, relation)), 5
-                )
-            except (Unanswered, TimeoutError):
-                continue
-            if isinstance(response, FactsResponse):
-                rows.extend((name, row) for row in response.rows)
-        return rows
+    async def introspect(self, snapshot: Snapshot, relation: str) -> dict[str, Sequence[Facts]]:
+        """What every replica process says of itself, by process; silent ones are left out.
+
+        All are asked at once, so that many that hang take no longer than one.
+        """
+        names = sorted({process_name(r) for r in snapshot.replicas.values()} or {POOL})
+        told = await asyncio.gather(*[self._facts(name, relation) for name in names])
+        return {name: rows for name, rows in zip(names, told, strict=True) if rows is not None}
+
+    async def _facts(self, name: str, relation: str) -> Sequence[Facts] | None:
+        """One process's rows; None if it does not answer soon."""
+        try:
+            async with asyncio.timeout(INTROSPECT_SECONDS):
+                response = await self._ask(name, lambda given: IntrospectCommand(given, relation))
+        except (Unanswered, TimeoutError):
+            return None
+        return response.rows if isinstance(response, FactsResponse) else None
+
+    async def subscribe(
+        self, name: str, command: Callable[[int], SubscribeCommand], on_response: OnResponse
+    ) -> "RunningSubscribe":
+        """Start a subscription's dataflow on a replica; raises Unanswered if it is not there."""
+        connection = await self._connect(name)
+        request_id = next(self._request_ids)
+        connection.stream(command(request_id), on_response)
+        return RunningSubscribe(connection, request_id)
 
     async def answers(self, name: str) -> bool:
         """Whether a replica process is there to be asked."""
@@ -183,6 +246,8 @@ class ComputeClient:
     ) -> Response:
         """Ask all replicas at once and take the first answer that is one."""
         tasks = [asyncio.create_task(self._ask(name, command)) for name in names]
+        for task in tasks:
+            task.add_done_callback(_take_note)
         try:
             for next_done in asyncio.as_completed(tasks):
                 try:
@@ -219,6 +284,12 @@ class ComputeClient:
         """End all connections; their requests end with Unanswered."""
         for connection in self._connections.values():
             connection.close()
+
+
+def _take_note(task: "asyncio.Task[Response]") -> None:
+    """A replica that could not answer after another one did is nobody's trouble."""
+    if not task.cancelled():
+        task.exception()
 
 
 def socket_path(runtime: Path, name: str) -> Path:

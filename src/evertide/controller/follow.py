@@ -5,6 +5,7 @@ need tell a replica about a new index or view.
 """
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from evertide.catalog.objects import Index, Item, MaterializedView
 from evertide.catalog.snapshot import Snapshot
@@ -43,9 +44,17 @@ class Follower:
             key = (item.global_id, item.cluster_id)
             if key not in self._known:
                 self._known[key] = describe_dataflow(item, snapshot)
-            wanted[item.global_id] = self._known[key]
+            wanted[item.global_id] = _with_history(self._known[key], item)
         self._known = {(d.global_id, d.cluster_id): d for d in wanted.values()}
         return wanted
+
+
+def _with_history(description: DataflowDescription, item: Item) -> DataflowDescription:
+    """How long an index's past stays readable may change while it runs."""
+    export = description.export
+    if not isinstance(export, IndexExport) or export.history_ms == item.history_ms:
+        return description
+    return replace(description, export=replace(export, history_ms=item.history_ms))
 
 
 def describe_dataflow(item: Item, snapshot: Snapshot) -> DataflowDescription:
@@ -82,10 +91,10 @@ def _export(item: Item, desc: RelationDesc) -> Export:
     match item.definition:
         case MaterializedView(shard_id=shard_id):
             return ShardExport(shard_id, desc)
-        case Index(keys=keys, on_id=on_id):
+        case Index(keys=keys, on_id=on_id, history_ms=history_ms):
             key = tuple(k.position for k in keys if k.position is not None)
             assert len(key) == len(keys), "index keys are columns"
-            return IndexExport(GlobalId(on_id), key, desc)
+            return IndexExport(GlobalId(on_id), key, desc, history_ms)
         case _:
             raise AssertionError(f"{item.kind} has no dataflow")
 

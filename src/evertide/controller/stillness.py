@@ -67,11 +67,13 @@ class Look:
     def _follows(self, collection: Import) -> bool:
         """Whether the shard holds the view, and only its inputs can change it from now on.
 
-        Not before it is hydrated, not while another version has the shard or is about to take it.
+        Not before it is hydrated, not while another version has the shard or is about to take it,
+        not if it changes as time passes.
         """
         state = self._states[collection.shard_id]
         return (
             collection.derived is not None
+            and not collection.derived.by_time
             and state.upper > collection.derived.as_of
             and state.writer == collection.global_id
             and state.pending is None

@@ -1,18 +1,21 @@
 """Collections over shards: what a table or a materialized view holds, and how far it is known."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 
 from evertide.catalog.objects import Item, MaterializedView, Table
 from evertide.catalog.snapshot import Snapshot
+from evertide.controller.columns import ColumnReads
 from evertide.controller.stillness import Look, shards_below
 from evertide.dataflow.description import Derived, Import
 from evertide.persist.contents import Contents
 from evertide.persist.handle import PersistClient
+from evertide.persist.images import TableImages
 from evertide.persist.leases import ReadHold
+from evertide.persist.push.watch import Signal
 from evertide.persist.spark_input import PartFiles, part_files
 from evertide.persist.txn import Txns
-from evertide.vocab.ids import GlobalId
+from evertide.vocab.ids import GlobalId, ShardId
 from evertide.vocab.timestamp import Timestamp, step_back
 from evertide.vocab.update import Update
 
@@ -30,10 +33,58 @@ def _import(item: Item, snapshot: Snapshot, made: dict[GlobalId, Import]) -> Imp
         if isinstance(item.definition, MaterializedView):
             below = snapshot.stored_inputs(item.depends_on)
             inputs = tuple(_import(i, snapshot, made) for i in below)
-            derived = Derived(inputs, item.definition.as_of)
+            by_time = may_look_at_time(item, snapshot)
+            derived = Derived(inputs, item.definition.as_of, by_time)
         is_table = isinstance(item.definition, Table)
         made[item.global_id] = Import(item.global_id, item.shard_id, item.desc, is_table, derived)
     return made[item.global_id]
+
+
+def may_look_at_time(item: Item, snapshot: Snapshot) -> bool:
+    """Whether a view's definition names the time itself, or that of a view it looks through.
+
+    By its text, because this is asked for every read; a word too many costs its readers a moment.
+    """
+    waiting = [item]
+    while waiting:
+        one = waiting.pop()
+        if "mz_now" in one.create_sql.lower():
+            return True
+        below = (snapshot.items.get(item_id) for item_id in one.depends_on)
+        waiting += [view for view in below if view is not None and view.shard_id is None]
+    return False
+
+
+class Following:
+    """What it takes to be told of changes, and to read many of them in parts."""
+
+    def __init__(self, persist: PersistClient, txns_shard: ShardId) -> None:
+        self._persist = persist
+        self._txns_shard = txns_shard
+
+    @contextmanager
+    def watching(self, *collections: Import) -> Iterator[Signal]:
+        """A signal that is set when more may be known of one of these collections."""
+        below = dict.fromkeys(s for c in collections for s in shards_below(c))
+        with self._persist.watch.on((self._txns_shard, *below)) as signal:
+            yield signal
+
+    async def stretch(
+        self, collection: Import, lower: Timestamp, upper: Timestamp, rows: int
+    ) -> Timestamp:
+        """A timestamp beyond `lower`, at most `upper`: so far there are about so many updates.
+
+        As fine as the shard's batches are.
+        """
+        state = await self._persist.state(collection.shard_id)
+        found = 0
+        for batch in state.batches:
+            if batch.upper <= lower:
+                continue
+            found += batch.rows
+            if found >= rows:
+                return min(upper, batch.upper)
+        return upper
 
 
 class Storage:
@@ -42,6 +93,9 @@ class Storage:
     def __init__(self, persist: PersistClient, txns: Txns) -> None:
         self._persist = persist
         self._txns = txns
+        self.following = Following(persist, txns.shard_id)
+        self.images = TableImages(persist, txns)
+        self.columns = ColumnReads(persist, txns, self.images)
 
     async def since(self, collection: Import) -> Timestamp:
         """The earliest timestamp at which its contents are exact."""

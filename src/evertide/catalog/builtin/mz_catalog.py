@@ -19,7 +19,8 @@ def _internal(oid: int, name: str, columns: str, rows: Projection | None = no_ro
     return Builtin(oid=oid, schema="mz_internal", name=name, desc=shape(columns), rows=rows)
 
 
-# Relations of mz_internal whose rows replicas report; each cluster keeps an index on each of them.
+# Relations of mz_internal that each cluster keeps an index on, because its replicas report them.
+# Every environment has these stored: one more is a new version of the catalog.
 REPORTED_BY_REPLICAS: Final = ("mz_hydration_statuses", "mz_tick_records")
 
 # Numbers are for ever: stored views name them. A new relation takes the next free one.
@@ -189,7 +190,8 @@ MZ_CATALOG: Final = (
     _mz(
         16_733,
         "mz_cluster_replica_frontiers",
-        "object_id text!, replica_id text!, write_frontier mz_timestamp",
+        "object_id text!, replica_id text!, write_frontier mz_timestamp, "
+        "read_frontier mz_timestamp",
         None,
     ),
     _mz(
@@ -249,7 +251,7 @@ MZ_INTERNAL: Final = (
     _internal(
         16_809,
         "mz_hydration_statuses",
-        "object_id text!, replica_id text, hydrated bool",
+        "object_id text!, replica_id text, hydrated bool, nodes_done int8, nodes int8, reason text",
         None,
     ),
     _internal(
@@ -264,5 +266,17 @@ MZ_INTERNAL: Final = (
         "object_id text!, replica_id text!, started_at timestamptz!, rows_in int8!, "
         "rows_out int8!, executor text!, duration_ms float8!, upper mz_timestamp!",
         None,
+    ),
+    _internal(
+        16_812,
+        "mz_arrangement_sizes",
+        "object_id text!, replica_id text!, records int8!, bytes int8!, arrangements int8!",
+        None,
+    ),
+    _internal(
+        16_813,
+        "mz_history_retention_strategies",
+        "id text!, strategy text!, value jsonb!",
+        project.history_retention_strategies,
     ),
 )

@@ -222,6 +222,12 @@ def storage_shards(at: Viewpoint) -> Iterable[Row]:
             yield item.item_id, item.shard_id
 
 
+def history_retention_strategies(at: Viewpoint) -> Iterable[Row]:
+    for item in at.snapshot.items.values():
+        if item.history_ms is not None:
+            yield item.item_id, "FOR", str(item.history_ms)
+
+
 def fully_qualified_names(at: Viewpoint) -> Iterable[Row]:
     for row in objects(at):
         item_id, name, kind, schema_id, cluster_id = row[0], row[3], row[4], row[2], row[6]

@@ -109,10 +109,19 @@ def stored_columns(
     )
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True, tag_field="is", tag="table", gc=False):
+class Table(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    tag_field="is",
+    tag="table",
+    omit_defaults=True,
+    gc=False,
+):
     """Rows that users write; its upper is that of the txns shard."""
 
     shard_id: ShardId
+    history_ms: int | None = None  # how long its past stays readable; None: as usual
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True, tag_field="is", tag="view", gc=False):
@@ -120,13 +129,20 @@ class View(msgspec.Struct, frozen=True, kw_only=True, tag_field="is", tag="view"
 
 
 class MaterializedView(
-    msgspec.Struct, frozen=True, kw_only=True, tag_field="is", tag="materialized_view", gc=False
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    tag_field="is",
+    tag="materialized_view",
+    omit_defaults=True,
+    gc=False,
 ):
     """A query whose result one cluster keeps in a shard."""
 
     shard_id: ShardId
     cluster_id: ClusterId
     as_of: Timestamp  # the result is exact from here on
+    history_ms: int | None = None
 
 
 class IndexKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -136,12 +152,21 @@ class IndexKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     expression: str | None = None  # SQL text; None: a plain column
 
 
-class Index(msgspec.Struct, frozen=True, kw_only=True, tag_field="is", tag="index", gc=False):
+class Index(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    tag_field="is",
+    tag="index",
+    omit_defaults=True,
+    gc=False,
+):
     """A relation that the replicas of one cluster keep arranged by a key, in memory."""
 
     on_id: ItemId
     cluster_id: ClusterId
     keys: tuple[IndexKey, ...]
+    history_ms: int | None = None
 
 
 Definition: TypeAlias = Table | View | MaterializedView | Index
@@ -216,6 +241,11 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 return shard_id
             case View() | Index():
                 return None
+
+    @property
+    def history_ms(self) -> int | None:
+        """How long its past stays readable, if it was asked for; None: as usual."""
+        return None if isinstance(self.definition, View) else self.definition.history_ms
 
     @property
     def cluster_id(self) -> ClusterId | None:
