@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evertide.adapter.ddl_ops import ops_for
+from evertide.adapter.selection import to_rows
 from evertide.catalog.builtin.registry import builtin_of, builtin_rows
 from evertide.catalog.durable.bootstrap import DEFAULT_ROLE_ID, bootstrap_updates
 from evertide.catalog.snapshot import Snapshot
@@ -25,6 +26,7 @@ from evertide.sql.plan.plans import (
     DdlPlan,
     DeletePlan,
     InsertPlan,
+    LiteralColumns,
     Plan,
     Returning,
     SelectPlan,
@@ -98,7 +100,7 @@ class Database:
             case SelectPlan():
                 return self._read(plan.relation, plan.finishing, parameters)
             case InsertPlan(table_id=table_id, source=source, returning=returning):
-                added = self._read(source.relation, source.finishing, parameters)
+                added = self._added(source, parameters)
                 self.rows.setdefault(table_id, []).extend(added)
                 return _returned(returning, added)
             case DeletePlan(table_id=table_id, selection=selection, returning=returning):
@@ -115,6 +117,13 @@ class Database:
             case _:
                 self._change(plan)
                 return []
+
+    def _added(
+        self, source: SelectPlan | LiteralColumns, parameters: Sequence[Literal]
+    ) -> list[Row]:
+        if isinstance(source, SelectPlan):
+            return self._read(source.relation, source.finishing, parameters)
+        return to_rows(source.table, source.types)
 
     def _replace(self, table_id: ItemId, removed: list[Row], added: list[Row]) -> None:
         rows = self.rows.setdefault(table_id, [])

@@ -31,6 +31,7 @@ from tests.sql.parse_trees import (
 
 _SMALL: Final = 2
 _ONE_PART: Final = (d.ObjectKind.CLUSTER, d.ObjectKind.DATABASE, d.ObjectKind.ROLE)
+_RETAINING = (d.ObjectKind.TABLE, d.ObjectKind.MATERIALIZED_VIEW, d.ObjectKind.INDEX)
 _MOVABLE: Final = (d.ObjectKind.MATERIALIZED_VIEW, d.ObjectKind.INDEX, d.ObjectKind.SINK)
 
 
@@ -126,6 +127,10 @@ def view_options(rng: Random) -> tuple[o.Option, ...]:
     )
 
 
+def retained(rng: Random) -> tuple[o.Option, ...]:
+    return options(rng, lambda: o.Option("RETAIN HISTORY", option_value(rng)))
+
+
 def object_name(rng: Random, kind: d.ObjectKind) -> e.Name:
     if kind is d.ObjectKind.CLUSTER_REPLICA:
         return e.Name((identifier(rng), identifier(rng)))
@@ -172,6 +177,7 @@ def create_index(rng: Random) -> d.CreateIndexStatement:
         maybe(rng, lambda: identifier(rng)),
         default,
         flag(rng),
+        retained(rng),
     )
 
 
@@ -179,7 +185,7 @@ def definition(rng: Random) -> Statement:
     kind = rng.choice(list(d.ObjectKind))
     makers: list[Callable[[], Statement]] = [
         lambda: d.CreateTableStatement(
-            name(rng), some(rng, lambda: _column(rng)), flag(rng), flag(rng)
+            name(rng), some(rng, lambda: _column(rng)), flag(rng), flag(rng), retained(rng)
         ),
         lambda: create_view(rng),
         lambda: create_materialized_view(rng),
@@ -198,6 +204,9 @@ def definition(rng: Random) -> Statement:
         lambda: d.AlterOwnerStatement(kind, object_name(rng, kind), identifier(rng), flag(rng)),
         lambda: d.AlterSetClusterStatement(
             rng.choice(_MOVABLE), name(rng), identifier(rng), flag(rng)
+        ),
+        lambda: d.AlterHistoryStatement(
+            rng.choice(_RETAINING), name(rng), maybe(rng, lambda: option_value(rng)), flag(rng)
         ),
         lambda: d.SwapStatement(d.ObjectKind.SCHEMA, name(rng), identifier(rng)),
         lambda: d.SwapStatement(d.ObjectKind.CLUSTER, plain_name(rng), identifier(rng)),
@@ -315,7 +324,7 @@ def explain(rng: Random) -> Statement:
         lambda: o.Option("ARITY"),
         lambda: o.Option("JOIN IMPLEMENTATIONS", maybe(rng, lambda: scalar(rng))),
     )
-    stage = rng.choice([None, "OPTIMIZED", "LOCALLY OPTIMIZED", "RAW"])
+    stage = rng.choice([None, "OPTIMIZED", "LOCALLY OPTIMIZED", "RAW", "DELTA", "SPARK"])
     return c.ExplainPlanStatement(rng.choice(makers)(), stage, words, format_)
 
 

@@ -16,7 +16,8 @@ from evertide.sql.syntax.expression import (
     StringLiteral,
     Unary,
 )
-from evertide.sql.syntax.query import LiteralValues, QueryBody, Values
+from evertide.sql.syntax.literal_values import LiteralValues
+from evertide.sql.syntax.query import QueryBody, Values
 from evertide.vocab.errors import SqlSyntaxError
 
 CELLS = ["1", "-2.5", ".5e3", "'a'", "'it''s, (ok)'", "''", "NULL", "true", "False", "null"]

@@ -5,13 +5,13 @@ from decimal import Decimal
 
 import pytest
 
-from evertide.expr.relation import Constant
+from evertide.adapter.selection import to_rows
 from evertide.sql.parser.entry import parse_statement
 from evertide.sql.plan.entry import plan_statement
 from evertide.sql.plan.literal_rows import literal_column
-from evertide.sql.plan.plans import InsertPlan, SelectPlan
+from evertide.sql.plan.plans import InsertPlan, LiteralColumns, SelectPlan
 from evertide.sql.syntax.command import InsertStatement
-from evertide.sql.syntax.query import LiteralValues
+from evertide.sql.syntax.literal_values import LiteralValues
 from evertide.vocab.datum import Datum
 from evertide.vocab.errors import SqlError
 from evertide.vocab.sql_type import (
@@ -47,7 +47,7 @@ def plan_insert(database: Database, sql: str) -> InsertPlan:
     return plan
 
 
-def test_a_hundred_thousand_rows_become_one_constant(database: Database) -> None:
+def test_a_hundred_thousand_rows_become_columns(database: Database) -> None:
     rows = ", ".join(f"({i}, 'name {i}', {i % 9973 / 100:.2f})" for i in range(COUNT))
     statement = parse_statement(f"INSERT INTO t VALUES {rows}")
     assert isinstance(statement, InsertStatement)
@@ -55,10 +55,11 @@ def test_a_hundred_thousand_rows_become_one_constant(database: Database) -> None
     assert isinstance(statement.source.body, LiteralValues)
     planned = plan_statement(statement, database.context)
     assert isinstance(planned.plan, InsertPlan)
-    relation = planned.plan.source.relation
-    assert isinstance(relation, Constant)
-    assert len(relation.rows) == COUNT
-    assert relation.rows[101] == ((101, "name 101", Decimal("1.01")), 1)
+    source = planned.plan.source
+    assert isinstance(source, LiteralColumns)
+    assert source.table.num_rows == COUNT
+    found = to_rows(source.table.slice(101, 1), source.types)
+    assert found == [(101, "name 101", Decimal("1.01"))]
 
 
 TYPES = [INT2, INT4, INT8, NUMERIC, FLOAT8, TEXT, SqlType(Kind.NUMERIC, precision=12, scale=3),
@@ -99,6 +100,7 @@ def rows(cell: str, count: int = 40) -> str:
 
 def test_defaults_stand_beside_constants(database: Database) -> None:
     plan = plan_insert(database, f"INSERT INTO d (c) VALUES {rows('(7)')}")
+    assert isinstance(plan.source, SelectPlan), "now() is not known yet"
     assert plan.source.relation.types == plan.source.desc.types
     database.run(f"INSERT INTO d (c, a) VALUES {rows('(7, 8)')}")
     assert database.query("SELECT DISTINCT a, b, n IS NULL, c FROM d") == [(8, "dflt", False, 7)]

@@ -105,6 +105,7 @@ def test_no_parameter_makes_a_plan_ready(database: Database) -> None:
     planned = database.planned("INSERT INTO t (a) VALUES (1)")
     assert not planned.needs_values
     assert isinstance(planned.plan, InsertPlan)
+    assert isinstance(planned.plan.source, SelectPlan)
     assert isinstance(planned.plan.source.relation, Constant)
 
 

@@ -149,7 +149,7 @@ def test_queries_inside_other_statements(database: Database) -> None:
 def test_copy_of_a_table_is_a_query(database: Database) -> None:
     plan = database.plan("COPY t (b, a) TO STDOUT")
     assert isinstance(plan, CopyToPlan)
-    assert plan.select.desc.names == ("b", "a")
+    assert plan.source.desc.names == ("b", "a")
 
 
 def test_stored_objects_can_be_explained(database: Database) -> None:

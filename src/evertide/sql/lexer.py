@@ -4,7 +4,7 @@ A token is three things held in parallel lists, because an object per token woul
 of a small query and the memory of a large one:
 
     key     what the parser looks at: a word in upper case, an operator, a punctuation mark, or one
-            of the classes QUOTED, STRING, NUMBER, PARAMETER, LITERAL_ROWS, END
+            of the classes QUOTED, STRING, NUMBER, PARAMETER, LITERAL_ROWS, LITERAL_LIST, END
     value   its content: a word as written, a string without quotes and escapes, a number's digits
     start   its offset in the text, in characters from 0
 
@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
 
-from evertide.sql.parser.literal_rows import scan_literal_rows
-from evertide.sql.syntax.query import LiteralValues
+from evertide.sql.parser.literal_rows import scan_literal_list, scan_literal_rows
+from evertide.sql.syntax.literal_values import LiteralValues
 from evertide.vocab.errors import SqlSyntaxError, StatementTooComplex
 
 QUOTED: Final = '"'
@@ -27,6 +27,7 @@ STRING: Final = "'"
 NUMBER: Final = "0"
 PARAMETER: Final = "$"
 LITERAL_ROWS: Final = "(rows)"  # everything after VALUES, already read
+LITERAL_LIST: Final = "(list)"  # the parentheses after IN and what is in them, already read
 END: Final = ""
 
 # A token costs about 100 bytes and its node as much again: this bounds a statement to a few
@@ -119,7 +120,7 @@ def _scan(text: str, at: int, tokens: Tokens) -> int | None:
             add_key(key)
             add_value(word)
             add_start(found.start(_WORD))
-            if key == "VALUES" and (end := _scan_values(text, found.end(), tokens)):
+            if key in _BEFORE_LITERALS and (end := _scan_literals(key, found, tokens)):
                 return end
         elif kind == _MARK:
             mark = found[_MARK]
@@ -136,15 +137,22 @@ def _scan(text: str, at: int, tokens: Tokens) -> int | None:
     return at
 
 
-def _scan_values(text: str, at: int, tokens: Tokens) -> int:
-    """Reads a long list of constant rows in one go; 0 if there is none at this place."""
-    found = scan_literal_rows(text, at)
+def _scan_literals(key: str, word: re.Match[str], tokens: Tokens) -> int:
+    """Reads a long list of constants in one go; 0 if there is none at this place."""
+    scan, kind = _BEFORE_LITERALS[key]
+    found = scan(word.string, word.end())
     if found is None:
         return 0
-    rows, end = found
-    tokens.literal_rows[len(tokens.keys)] = rows
-    tokens.add(LITERAL_ROWS, "", rows.at)
+    values, end = found
+    tokens.literal_rows[len(tokens.keys)] = values
+    tokens.add(kind, "", values.at)
     return end
+
+
+_BEFORE_LITERALS: Final = {
+    "VALUES": (scan_literal_rows, LITERAL_ROWS),
+    "IN": (scan_literal_list, LITERAL_LIST),
+}
 
 
 def _read_number(found: re.Match[str], tokens: Tokens) -> int:

@@ -16,7 +16,8 @@ from evertide.sql.syntax.definition import (
     CreateViewStatement,
 )
 from evertide.sql.syntax.expression import Name
-from evertide.sql.syntax.query import LiteralValues, Query, TableRef
+from evertide.sql.syntax.literal_values import LiteralValues
+from evertide.sql.syntax.query import Query, TableRef
 
 NodeT = TypeVar("NodeT")
 

@@ -111,6 +111,16 @@ LATERAL = (
     " WHERE o.customer_id = c.id ORDER BY 1, 2",
     "SELECT option_name, option_value FROM pg_options_to_table(ARRAY['a=1', 'b=', 'c']) o",
     "SELECT * FROM generate_series(1, 3) WITH ORDINALITY",
+    # Of jsonb.
+    """SELECT * FROM jsonb_array_elements('[1, "a", null, [2.50], {"k": true}]')""",
+    """SELECT x FROM jsonb_array_elements_text('[1, "a", null, [2], {}]') AS t (x)""",
+    """SELECT value FROM jsonb_array_elements('[1, 2]') AS e""",
+    """SELECT * FROM jsonb_each('{"a": 1, "b": "x", "c": null}') ORDER BY key""",
+    """SELECT e.* FROM jsonb_each_text('{"a": 1, "b": "x", "c": null}') e ORDER BY e.key""",
+    """SELECT k FROM jsonb_object_keys('{"b": 1, "a": {"c": 2}}') k ORDER BY k""",
+    "SELECT id, e, n FROM customers, jsonb_array_elements(jsonb_build_array(id, name, NULL))"
+    " WITH ORDINALITY AS j (e, n) ORDER BY id, n",
+    "SELECT jsonb_array_elements.value FROM jsonb_array_elements('[]') ORDER BY 1",
 )
 
 ARRAYS_OF_QUERIES = (

@@ -5,6 +5,7 @@ from evertide.sql.parser.cursor import Cursor
 from evertide.sql.parser.names import comma_separated, identifier, if_exists
 from evertide.sql.parser.objects import object_kind, object_name
 from evertide.sql.syntax.definition import (
+    AlterHistoryStatement,
     AlterOwnerStatement,
     AlterSetClusterStatement,
     DropStatement,
@@ -12,6 +13,7 @@ from evertide.sql.syntax.definition import (
     RenameStatement,
     SwapStatement,
 )
+from evertide.sql.syntax.expression import Name
 from evertide.sql.syntax.statement import Statement
 
 _MOVABLE = frozenset(
@@ -19,6 +21,7 @@ _MOVABLE = frozenset(
 )
 # What may follow a cluster's name: SET, the options themselves, or nothing.
 _AFTER_CLUSTER = frozenset({"SET", "(", ";", ""} | {name.split()[0] for name in option.CLUSTER})
+_RETAINING = frozenset({ObjectKind.TABLE, ObjectKind.MATERIALIZED_VIEW, ObjectKind.INDEX})
 _SWAPPABLE = frozenset({ObjectKind.CLUSTER, ObjectKind.SCHEMA})
 
 
@@ -54,6 +57,8 @@ def alter(cursor: Cursor) -> Statement:
         return SwapStatement(kind, name, identifier(cursor), at=at)
     if kind in _MOVABLE and cursor.accept_words("SET", "CLUSTER"):
         return AlterSetClusterStatement(kind, name, identifier(cursor), missing_ok, at=at)
+    if kind in _RETAINING and cursor.key in ("SET", "RESET"):
+        return _history(cursor, kind, name, missing_ok, at)
     if kind is ObjectKind.CLUSTER:
         if cursor.accept("RESET"):
             return cluster.reset_options(cursor, name.parts[0], missing_ok, at)
@@ -63,10 +68,25 @@ def alter(cursor: Cursor) -> Statement:
     cursor.fail("one of " + " or ".join(_actions(kind)))
 
 
+def _history(
+    cursor: Cursor, kind: ObjectKind, name: Name, missing_ok: bool, at: int
+) -> AlterHistoryStatement:
+    if cursor.accept("SET"):
+        (*_, last) = option.parenthesized_options(cursor, option.RETAINED)
+        return AlterHistoryStatement(kind, name, last.value, missing_ok, at=at)
+    cursor.expect("RESET")
+    cursor.expect("(")
+    option.option_name(cursor, option.RETAINED)
+    cursor.expect(")")
+    return AlterHistoryStatement(kind, name, None, missing_ok, at=at)
+
+
 def _actions(kind: ObjectKind) -> list[str]:
     actions = ["RENAME", "OWNER"]
     if kind in _SWAPPABLE:
         actions.append("SWAP")
     if kind in _MOVABLE:
         actions.append("SET CLUSTER")
+    if kind in _RETAINING:
+        actions += ["SET", "RESET"]
     return actions

@@ -100,7 +100,8 @@ def _table(cursor: Cursor, temporary: bool, at: int) -> CreateTableStatement:
     cursor.expect("(")
     columns = () if cursor.key == ")" else comma_separated(cursor, _column)
     cursor.expect(")")
-    return CreateTableStatement(name, columns, exists_ok, temporary, at=at)
+    options = option.with_options(cursor, option.RETAINED)
+    return CreateTableStatement(name, columns, exists_ok, temporary, options, at=at)
 
 
 def _column(cursor: Cursor) -> ColumnDefinition:
@@ -162,7 +163,10 @@ def _index(cursor: Cursor, *, default: bool, at: int) -> CreateIndexStatement:
     on = qualified_name(cursor)
     method = identifier(cursor) if cursor.accept("USING") else None
     keys = () if default else parenthesized(cursor, _key)
-    return CreateIndexStatement(name, on, keys, in_cluster, method, default, exists_ok, at=at)
+    options = option.with_options(cursor, option.RETAINED)
+    return CreateIndexStatement(
+        name, on, keys, in_cluster, method, default, exists_ok, options, at=at
+    )
 
 
 def _key(cursor: Cursor) -> Expression:

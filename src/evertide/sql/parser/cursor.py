@@ -15,6 +15,7 @@ from typing import Final, NoReturn
 
 from evertide.sql.lexer import (
     END,
+    LITERAL_LIST,
     LITERAL_ROWS,
     NUMBER,
     OPERATOR_START,
@@ -148,7 +149,7 @@ class Cursor:
             return f'number "{value}"'
         if key == PARAMETER:
             return f'parameter "${value}"'
-        if key == LITERAL_ROWS:
+        if key in (LITERAL_ROWS, LITERAL_LIST):
             return _MARKS["("]
         if key[0] in OPERATOR_START:
             return f'operator "{value}"'

@@ -98,7 +98,7 @@ _STATEMENTS: Final[dict[str, Callable[[Cursor], Statement]]] = {
     "DISCARD": session.discard,
     "EXPLAIN": explain.explain,
     "COPY": stream.copy,
-    "SUBSCRIBE": stream.subscribe,
+    **dict.fromkeys(stream.SUBSCRIBING, stream.subscribe),
     "DECLARE": portal.declare,
     "FETCH": portal.fetch,
     "CLOSE": portal.close,

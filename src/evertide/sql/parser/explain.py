@@ -22,7 +22,9 @@ from evertide.sql.syntax.definition import (
 from evertide.sql.syntax.option import Option
 from evertide.vocab.errors import SqlSyntaxError
 
-_STAGES: Final = ("LOCALLY OPTIMIZED", "OPTIMIZED", "PHYSICAL", "RAW", "DECORRELATED")
+_STAGES: Final = (
+    "LOCALLY OPTIMIZED", "OPTIMIZED", "PHYSICAL", "RAW", "DECORRELATED", "DELTA", "SPARK",
+)  # fmt: skip
 _OBJECTS: Final = (ObjectKind.MATERIALIZED_VIEW, ObjectKind.VIEW, ObjectKind.INDEX)
 
 
@@ -84,7 +86,7 @@ def _target(cursor: Cursor) -> ExplainTarget:
                     "only CREATE VIEW, MATERIALIZED VIEW and INDEX can be explained",
                     position=at + 1,
                 )
-    if cursor.key == "SUBSCRIBE":
+    if cursor.key in stream.SUBSCRIBING:
         return stream.subscribe(cursor)
     replan = cursor.accept("REPLAN")
     for kind in _OBJECTS:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Literal
 
-from evertide.sql.lexer import OPERATOR_START
+from evertide.sql.lexer import LITERAL_LIST, OPERATOR_START
 from evertide.sql.parser import precedence, primary, query
 from evertide.sql.parser.cursor import HEIGHT_LIMIT, Cursor
 from evertide.sql.parser.keywords import QUERY_START
@@ -192,6 +192,10 @@ def _in(cursor: Cursor, left: Expression) -> Expression:
     at = cursor.at
     negated = cursor.accept("NOT")
     cursor.expect("IN")
+    if cursor.key == LITERAL_LIST:
+        found = cursor.tokens.literal_rows[cursor.index]
+        cursor.advance()
+        return InList(left, found, negated, at=at)
     match inside_parentheses(cursor):
         case Query() as subquery:
             return InSubquery(left, subquery, negated, at=at)

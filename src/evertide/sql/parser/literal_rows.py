@@ -1,38 +1,33 @@
-"""Long VALUES lists of constants, read without a token or a node per cell.
+"""Long lists of constants, read without a token or a node per cell.
 
-Clients load tables with INSERTs of many rows. Such a list is regular, so one pattern per row reads
-it several times faster than the grammar could, and what is kept is one string per cell. The grammar
-stays the judge of everything else: a list that this file cannot read whole is left to it.
+Clients load tables with INSERTs of many rows and pick rows by IN lists of many values. Such a list
+is regular: it is read as JSON where it ends as statements mostly do (literal_json.py), else by one
+pattern per row. The grammar stays the judge of everything else: a list that this file cannot read
+whole is left to it.
 """
 
 import re
 from functools import lru_cache
 from typing import Final
 
-from evertide.sql.syntax.query import LiteralValues
+from evertide.sql.parser.literal_json import rows_as_json
+from evertide.sql.syntax.literal_values import CELL, LiteralValues
 
 # Shorter lists go through the grammar, whose nodes know the offset of every cell.
 BULK_ROWS: Final = 32
+BULK_ITEMS: Final = 32
 
+_BLANKS: Final = " \t\n\r\f\v"
 _BLANK = r"[ \t\n\r\f\v]*+"
-_STRING = r"'[^']*+(?:''[^']*+)*+'"
-_NUMBER = r"-?(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+"
-_CELL = rf"(?:{_STRING}|{_NUMBER}|(?i:null|true|false))"
-_FIRST_ROW = re.compile(rf"{_BLANK}(\({_BLANK}{_CELL}{_BLANK}(?:,{_BLANK}{_CELL}{_BLANK})*+\))")
-_FIRST_CELLS = re.compile(_CELL)
-_KINDS: Final = {
-    "'": "s",
-    **dict.fromkeys("-.0123456789", "n"),
-    **dict.fromkeys("tT", "t"),
-    **dict.fromkeys("fF", "f"),
-    **dict.fromkeys("nN", "0"),
-}
+_FIRST_ROW = re.compile(rf"{_BLANK}(\({_BLANK}{CELL}{_BLANK}(?:,{_BLANK}{CELL}{_BLANK})*+\))")
+_FIRST_CELLS = re.compile(CELL)
+_OPEN = re.compile(rf"{_BLANK}\(")
 
 
 @lru_cache(maxsize=256)
 def _row_pattern(width: int) -> re.Pattern[str]:
     """One row of that many constants, and whether a comma follows."""
-    cells = rf"{_BLANK},{_BLANK}".join([f"({_CELL})"] * width)
+    cells = rf"{_BLANK},{_BLANK}".join([CELL] * width)
     return re.compile(rf"{_BLANK}\({_BLANK}{cells}{_BLANK}\){_BLANK}(,)?+")
 
 
@@ -41,29 +36,63 @@ def scan_literal_rows(text: str, at: int) -> tuple[LiteralValues, int] | None:
     first = _FIRST_ROW.match(text, at)
     if first is None:
         return None
-    width = len(_FIRST_CELLS.findall(first[1]))
+    start = first.start(1)
+    return _rows_to_the_end(text, start) or _rows_by_pattern(text, start, first[1])
+
+
+def _rows_to_the_end(text: str, start: int) -> tuple[LiteralValues, int] | None:
+    """Rows after which the statement ends."""
+    end = _outside(text, ";", start)
+    source = text[start:end].rstrip(_BLANKS)
+    if not source.endswith(")") or source.count("(") < BULK_ROWS:
+        return None
+    found = rows_as_json(source)
+    if found is None or found.count < BULK_ROWS:
+        return None
+    values = LiteralValues(found.width, found.count, source, found.encoded, at=start)
+    return values, start + len(source)
+
+
+def _rows_by_pattern(text: str, start: int, first: str) -> tuple[LiteralValues, int] | None:
+    """Rows after which something else follows."""
+    width = len(_FIRST_CELLS.findall(first))
     match_row = _row_pattern(width).match
-    cells: list[str] = []
-    position = at
+    count, position = 0, start
     while (row := match_row(text, position)) is not None:
-        *values, comma = row.groups()
-        cells += values
+        count += 1
         position = row.end()
-        if comma is None:
+        if row[1] is None:
             break
     else:
         return None  # after a comma stood something else
-    if len(cells) < BULK_ROWS * width:
+    if count < BULK_ROWS:
         return None
-    return _decode(width, cells, first.start(1)), position
+    return LiteralValues(width, count, text[start:position].rstrip(_BLANKS), at=start), position
 
 
-def _decode(width: int, cells: list[str], at: int) -> LiteralValues:
-    kinds = "".join([_KINDS[cell[0]] for cell in cells])
-    texts = tuple(
-        [
-            cell if kind == "n" else cell[1:-1].replace("''", "'") if kind == "s" else ""
-            for cell, kind in zip(cells, kinds, strict=True)
-        ]
-    )
-    return LiteralValues(width, kinds, texts, at=at)
+def scan_literal_list(text: str, at: int) -> tuple[LiteralValues, int] | None:
+    """The constants in parentheses from `at` on, each a row of its own, and where they end."""
+    opened = _OPEN.match(text, at)
+    if opened is None:
+        return None
+    start = opened.end() - 1
+    end = _outside(text, ")", start)
+    if text.count(",", start, end) < BULK_ITEMS - 1:
+        return None
+    source = text[start : end + 1]
+    found = rows_as_json(source)
+    if found is None or found.count != 1:
+        return None
+    values = LiteralValues(1, found.width, source, found.encoded, listed=True, at=start)
+    return values, end + 1
+
+
+def _outside(text: str, mark: str, start: int) -> int:
+    """Where the mark stands first outside of strings, or the end of the text."""
+    quotes, seen = 0, start
+    while (found := text.find(mark, seen)) >= 0:
+        quotes += text.count("'", seen, found)
+        if quotes % 2 == 0:
+            return found
+        seen = found + 1
+    return len(text)

@@ -226,6 +226,7 @@ CLUSTER: Final[Grammar] = {
     "AUTO SCALING STRATEGY": _scaling,
 }
 ALTER_CLUSTER_WITH: Final[Grammar] = {"WAIT": _wait}
+RETAINED: Final[Grammar] = {"RETAIN HISTORY": _after_for}
 MATERIALIZED_VIEW: Final[Grammar] = {
     "ASSERT NOT NULL": value,
     "PARTITION BY": value,

@@ -29,7 +29,7 @@ def declare(cursor: Cursor) -> DeclareStatement:
     if not hold:
         cursor.accept_words("WITHOUT", "HOLD")
     cursor.expect("FOR")
-    subscribing = cursor.key == "SUBSCRIBE"
+    subscribing = cursor.key in stream.SUBSCRIBING
     statement = stream.subscribe(cursor) if subscribing else dml.select_statement(cursor)
     return DeclareStatement(name, statement, hold, at=at)
 
@@ -75,7 +75,7 @@ def _preparable(cursor: Cursor) -> Preparable:
             return dml.update(cursor)
         case "DELETE":
             return dml.delete(cursor)
-        case "SUBSCRIBE":
+        case "SUBSCRIBE" | "TAIL":
             return stream.subscribe(cursor)
         case _:
             return dml.select_statement(cursor)

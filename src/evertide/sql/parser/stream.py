@@ -1,5 +1,7 @@
 """COPY and SUBSCRIBE: results that leave, or rows that come, outside the usual row messages."""
 
+from typing import Final
+
 from evertide.sql.parser import option, query
 from evertide.sql.parser.cursor import Cursor
 from evertide.sql.parser.dml import as_of, select_statement
@@ -25,6 +27,9 @@ from evertide.sql.syntax.expression import Name
 from evertide.sql.syntax.option import Option
 from evertide.sql.syntax.query import Query
 
+# TAIL is the older word.
+SUBSCRIBING: Final = ("SUBSCRIBE", "TAIL")
+
 
 def copy(cursor: Cursor) -> CopyToStatement | CopyFromStatement:
     """COPY to or from the client; files and programs are no part of the grammar."""
@@ -32,7 +37,7 @@ def copy(cursor: Cursor) -> CopyToStatement | CopyFromStatement:
     cursor.expect("COPY")
     source: CopyTable | SelectStatement | SubscribeStatement
     if cursor.accept("("):
-        subscribing = cursor.key == "SUBSCRIBE"
+        subscribing = cursor.key in SUBSCRIBING
         source = subscribe(cursor) if subscribing else select_statement(cursor)
         cursor.expect(")", "TO", "STDOUT")
         return CopyToStatement(source, _copy_options(cursor), at=at)
@@ -69,7 +74,8 @@ def _old_copy_option(cursor: Cursor) -> Option:
 
 def subscribe(cursor: Cursor) -> SubscribeStatement:
     at = cursor.at
-    cursor.expect("SUBSCRIBE")
+    if not cursor.accept("TAIL"):
+        cursor.expect("SUBSCRIBE")
     cursor.accept("TO")
     source: Name | Query
     if cursor.accept("("):
@@ -81,10 +87,13 @@ def subscribe(cursor: Cursor) -> SubscribeStatement:
     options = option.with_options(cursor, option.SUBSCRIBE)
     start = as_of(cursor)
     until = expression(cursor) if cursor.accept_words("UP", "TO") else None
+    if output is None:
+        output = _output(cursor)
     return SubscribeStatement(source, output, options, start, until, at=at)
 
 
 def _output(cursor: Cursor) -> EnvelopeOutput | WithinTimestampOutput | None:
+    """The form of the rows: said right after what is subscribed to, or at the end."""
     at = cursor.at
     if cursor.accept("ENVELOPE"):
         upsert = one_of(cursor, "UPSERT", "DEBEZIUM") == "UPSERT"

@@ -14,7 +14,8 @@ scope, place       columns that names may mean; where an error points
 deferred, subquery aggregates and subqueries, attached to the relation after the expression is known
 builder            the relation under construction; difference, cardinality, rewrite
 coercion           function_call, data_type, registered, parameters, origin: types and overloads
-insert, mutation   target, assignment, literal_rows: writes
+insert, mutation   target, assignment: writes; copy_from: rows that follow
+literal_json       literal_rows, literal_list: long lists of constants, by columns
 define, index      container, cluster, drop, rename: definitions
 show, show_create  lists of objects as queries over system relations
 session            variables, transactions, prepared statements

@@ -11,17 +11,14 @@ from evertide.sql.plan.expression_context import Clause
 from evertide.sql.plan.rewrite import walk_parts
 from evertide.sql.plan.scope import Scope
 from evertide.sql.resolve import position_of
-from evertide.sql.syntax.command import AsOf
+from evertide.sql.syntax.expression import Expression
 from evertide.vocab.errors import DataException, FeatureNotSupported, SqlError
 from evertide.vocab.sql_type import MZ_TIMESTAMP
 from evertide.vocab.timestamp import Timestamp
 
 
-def plan_as_of(as_of: AsOf, query: QueryContext) -> Timestamp:
-    """The constant that AS OF gives."""
-    node = as_of.timestamp
-    if as_of.at_least:
-        raise FeatureNotSupported("AS OF AT LEAST is not supported", position=position_of(as_of.at))
+def plan_timestamp(node: Expression, query: QueryContext) -> Timestamp:
+    """The constant that AS OF or UP TO gives."""
     scalar = plain_context(Scope(), query, Clause.AS_OF, Deferred()).bind(node)
     not_castable = DataException(
         "AS OF or UP TO should be castable to a (non-null) mz_timestamp value",

@@ -6,6 +6,7 @@ from evertide.expr import scalar as typed
 from evertide.expr.functions.row import Accumulator, AggregateFunction
 from evertide.expr.relation import AggregateCall, ArgumentOrder
 from evertide.expr.scalar import Literal, Scalar, SessionCall
+from evertide.expr.temporal import MZ_NOW
 from evertide.sql.plan.coercion import settle, to_boolean, unify
 from evertide.sql.plan.expression_context import ExpressionContext
 from evertide.sql.plan.function_call import (
@@ -97,7 +98,7 @@ def _refuse_aggregate_clauses(name: str, node: FunctionCall) -> None:
 def _checked_session_call(
     value: SessionCall, node: FunctionCall, context: ExpressionContext
 ) -> Scalar:
-    if context.query.maintained:
+    if context.query.maintained and value != MZ_NOW:
         raise FeatureNotSupported(
             f"cannot materialize call to {value.name}",
             detail="Its value differs between statements; no materialized view could hold all of"

@@ -9,11 +9,15 @@ from evertide.expr.locality import interpreted_only
 from evertide.expr.relation import Get, Relation
 from evertide.expr.relation_walk import in_order_of_use, rewrite_scalars
 from evertide.expr.scalar import Scalar, SessionCall
+from evertide.expr.temporal import MZ_NOW, check_temporal, has_temporal
+from evertide.expr.transform.passes import optimize
 from evertide.persist.coding.encoding import is_storable
 from evertide.sql.normalize import normal_materialized_view, normal_table, normal_view
 from evertide.sql.plan.assignment import check_default
+from evertide.sql.plan.coercion import with_position
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.data_type import resolve_type
+from evertide.sql.plan.history import RETAIN_HISTORY, history_option
 from evertide.sql.plan.planned import PlannedQuery, fold_finishing
 from evertide.sql.plan.plans import (
     CreateMaterializedViewPlan,
@@ -74,6 +78,7 @@ def plan_create_table(statement: CreateTableStatement, query: QueryContext) -> C
         ),
         create_sql=normal_table(statement, destination),
         if_not_exists=statement.if_not_exists,
+        history_ms=history_option(statement.options),
     )
 
 
@@ -172,11 +177,14 @@ def plan_create_materialized_view(
         create_sql=normal_materialized_view(statement, destination, cluster.name, query.plan.names),
         if_not_exists=statement.if_not_exists,
         replaces=replaces,
+        history_ms=history_option(statement.options),
     )
 
 
 def _check_option(option: Option) -> None:
     """Only what is the case anyway is accepted: a promise that nobody keeps is worse than none."""
+    if option.name == RETAIN_HISTORY:
+        return
     match option.value:
         case Refresh(kind="ON COMMIT"):
             return
@@ -270,11 +278,14 @@ def check_maintainable(relation: Relation, what: str, query: QueryContext, at: i
                 position=position_of(at),
             )
         rewrite_scalars(node, lambda scalar: _refuse_session_calls(scalar, what, at))
+    if has_temporal(inlined):
+        with with_position(at):
+            check_temporal(optimize(inlined))
 
 
 def _refuse_session_calls(scalar: Scalar, what: str, at: int) -> Scalar:
     for part in walk_parts(scalar):
-        if isinstance(part, SessionCall):
+        if isinstance(part, SessionCall) and part != MZ_NOW:
             raise FeatureNotSupported(
                 f"cannot materialize call to {part.name}",
                 detail=f"Its value differs between statements; no {what} could hold all of them.",

@@ -7,8 +7,10 @@ from typing import TypeAlias, assert_never
 from evertide.sql.plan import (
     cluster,
     container,
+    copy_from,
     define,
     drop,
+    history,
     index,
     insert,
     mutation,
@@ -16,6 +18,7 @@ from evertide.sql.plan import (
     rename,
     show,
     show_create,
+    subscribe,
 )
 from evertide.sql.plan.context import PlanContext, QueryContext
 from evertide.sql.plan.data_type import resolve_type
@@ -56,6 +59,7 @@ from evertide.sql.syntax.command import (
 from evertide.sql.syntax.definition import (
     AlterClusterResetStatement,
     AlterClusterSetStatement,
+    AlterHistoryStatement,
     AlterOwnerStatement,
     AlterSetClusterStatement,
     CreateClusterReplicaStatement,
@@ -144,6 +148,7 @@ def _plan(statement: Statement, query: QueryContext) -> Plan:
             | RenameStatement()
             | AlterOwnerStatement()
             | AlterSetClusterStatement()
+            | AlterHistoryStatement()
             | SwapStatement()
             | AlterClusterSetStatement()
             | AlterClusterResetStatement()
@@ -175,6 +180,8 @@ def _plan_definition(statement: DefinitionStatement, query: QueryContext) -> Ddl
             return drop.plan_drop(statement, query)
         case RenameStatement():
             return rename.plan_rename(statement, query)
+        case AlterHistoryStatement():
+            return history.plan_alter_history(statement, query)
         case CreateClusterReplicaStatement():
             raise read.unsupported("CREATE CLUSTER REPLICA", statement.at)
         case CreateRoleStatement():
@@ -232,9 +239,9 @@ def _plan_data(statement: _DataStatement, query: QueryContext) -> DataPlan:
         case DeclareStatement():
             return read.plan_declare(statement, query)
         case SubscribeStatement():
-            raise read.unsupported("SUBSCRIBE", statement.at)
+            return subscribe.plan_subscribe(statement, query)
         case CopyFromStatement():
-            raise read.unsupported("COPY ... FROM", statement.at, hint="Use INSERT.")
+            return copy_from.plan_copy_from(statement, query)
         case _:
             assert_never(statement)
 

@@ -5,6 +5,7 @@ from evertide.expr.relation import Get
 from evertide.sql.normalize import normal_index
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.define import check_maintainable, existing_item, item_name
+from evertide.sql.plan.history import history_option
 from evertide.sql.plan.plans import CreateIndexPlan
 from evertide.sql.resolve import (
     Destination,
@@ -56,6 +57,7 @@ def plan_create_index(statement: CreateIndexStatement, query: QueryContext) -> C
         desc=on.desc,
         create_sql=normal_index(statement, destination.name, on.name, columns, cluster.name),
         if_not_exists=statement.if_not_exists,
+        history_ms=history_option(statement.options),
     )
 
 

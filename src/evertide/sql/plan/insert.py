@@ -2,19 +2,24 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+import pyarrow as pa
+
 from evertide.catalog.objects import Item
 from evertide.expr.relation import Constant, Finishing, Relation
 from evertide.expr.scalar import ColumnRef, Literal, Scalar
 from evertide.expr.transform.fold_scalar import fold_scalar
+from evertide.persist.coding.encoding import encode_column
 from evertide.sql.plan.assignment import assign
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.deferred import Deferred
 from evertide.sql.plan.expression import plain_context
 from evertide.sql.plan.expression_context import Clause
+from evertide.sql.plan.literal_json import decode_arrays, decode_columns
 from evertide.sql.plan.literal_rows import literal_column, samples
 from evertide.sql.plan.place import start_of
 from evertide.sql.plan.planned import fold_finishing
-from evertide.sql.plan.plans import InsertPlan, SelectPlan
+from evertide.sql.plan.plans import InsertPlan, LiteralColumns, SelectPlan
 from evertide.sql.plan.query import plan_untyped_query
 from evertide.sql.plan.scope import Scope
 from evertide.sql.plan.set_operation import with_columns
@@ -29,18 +34,21 @@ from evertide.sql.plan.values import BoundRow, rows_relation
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.command import InsertStatement
 from evertide.sql.syntax.expression import DefaultValue, Expression
-from evertide.sql.syntax.query import LiteralValues, Query, Values
+from evertide.sql.syntax.literal_values import LiteralValues
+from evertide.sql.syntax.query import Query, Values
 from evertide.vocab.datum import Datum
-from evertide.vocab.errors import DuplicateColumn, SqlSyntaxError
+from evertide.vocab.errors import DuplicateColumn, SqlError, SqlSyntaxError
 
 
 def plan_insert(statement: InsertStatement, query: QueryContext) -> InsertPlan:
     """New rows for a table."""
     table = writable_table(statement.table, "insert into", query)
     targets = _targets(statement, table)
-    relation = _source(statement, table, targets, query)
+    columns = _literal_table(statement, table, targets, query)
+    if columns is None:
+        relation = _source(statement, table, targets, query)
     returning = plan_returning(statement.returning, table_scope(table, None, query), query)
-    source = SelectPlan(relation, Finishing(), table.desc)
+    source = columns or SelectPlan(relation, Finishing(), table.desc)
     return InsertPlan(table.item_id, source, returning)
 
 
@@ -63,8 +71,7 @@ def _source(
     source = statement.source
     if source is None:
         return _rows([[]], table, [], query)
-    plain = source.with_ is None and not source.order_by
-    if plain and source.limit is None and source.offset is None:
+    if _is_bare(source):
         match source.body:
             case Values(rows=rows):
                 extra = rows[0][len(targets) :]
@@ -73,7 +80,15 @@ def _source(
                 return _rows(rows, table, targets[: len(rows[0])], query)
             case LiteralValues() as values:
                 _check_width(statement, values.width, targets, values.at)
-                return _literal_rows(values, table, targets[: values.width], query)
+                given = targets[: values.width]
+                try:
+                    return _literal_rows(values, table, given, query)
+                except SqlError:
+                    # Read again with a node per cell, so that the error points at the right one.
+                    cells = values.nodes()
+                    starts = range(0, len(cells), values.width)
+                    by_row = [cells[i : i + values.width] for i in starts]
+                    return _rows(by_row, table, given, query)
             case _:
                 pass
     return _query(statement, source, table, targets, query)
@@ -116,12 +131,43 @@ def _row(
     return BoundRow(values, deferred)
 
 
+def _literal_table(
+    statement: InsertStatement, table: Item, targets: Sequence[int], query: QueryContext
+) -> LiteralColumns | None:
+    """A long list of constants by columns; None: it is none, or not as plain as it must be."""
+    values = None if statement.source is None else statement.source.body
+    if not isinstance(values, LiteralValues) or not _is_bare(statement.source):
+        return None
+    _check_width(statement, values.width, targets, values.at)
+    given = targets[: values.width]
+    arrays = decode_arrays(values, [table.desc.types[target] for target in given])
+    if arrays is None:
+        return None
+    columns = dict(zip(given, arrays, strict=True))
+    for position, sql_type in enumerate(table.desc.types):
+        if position not in columns:
+            default = fold_scalar(default_of(table, position, query))
+            if not isinstance(default, Literal):
+                return None
+            once = encode_column(sql_type, [default.value])
+            columns[position] = once.take(pa.array(np.zeros(values.count, np.int64)))
+    names = {f"c{position}": columns[position] for position in range(table.desc.arity)}
+    return LiteralColumns(pa.table(names), table.desc.types)
+
+
+def _is_bare(source: Query | None) -> bool:
+    """Whether a query is its body and nothing else."""
+    if source is None or source.with_ is not None or source.order_by:
+        return False
+    return source.limit is None and source.offset is None
+
+
 def _literal_rows(
     values: LiteralValues, table: Item, targets: Sequence[int], query: QueryContext
 ) -> Relation:
     """Constants by column, and defaults beside them; a default may have to be computed."""
     given = _literal_columns(values, table, targets, query)
-    count = len(values.kinds) // values.width
+    count = values.count
     computed: dict[int, Scalar] = {}
     for position in range(table.desc.arity):
         if position in given:
@@ -144,6 +190,10 @@ def _literal_columns(
     values: LiteralValues, table: Item, targets: Sequence[int], query: QueryContext
 ) -> dict[int, Sequence[Datum]]:
     """The values of the columns that are given, by their positions in the table."""
+    types = [table.desc.columns[target].type for target in targets]
+    decoded = decode_columns(values, types)
+    if decoded is not None:
+        return dict(zip(targets, decoded, strict=True))
     given: dict[int, Sequence[Datum]] = {}
     for i, target in enumerate(targets):
         kinds, texts = values.kinds[i :: values.width], values.texts[i :: values.width]

@@ -4,10 +4,13 @@ A plan names objects by id, holds typed trees in place of text, and was checked 
 snapshot. It says nothing about when or where it runs.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from evertide.expr.relation import Finishing, Relation
+import pyarrow as pa
+
+from evertide.expr.relation import Finishing, OrderKey, Relation
 from evertide.expr.scalar import Scalar
 from evertide.vocab.errors import Notice
 from evertide.vocab.ids import ClusterId, DatabaseId, GlobalId, ItemId, ReplicaId, SchemaId
@@ -27,8 +30,50 @@ class SelectPlan:
     finishing: Finishing
     desc: RelationDesc
     as_of: Timestamp | None = None
+    # `as_of` is only a lower bound.
+    at_least: bool = False
     # The word of the command tag: SHOW and EXPLAIN answers are rows too.
     tag: str = "SELECT"
+
+
+@dataclass(frozen=True, slots=True)
+class DiffForm:
+    """Each change as its diff and its row.
+
+    Those of one timestamp are told in order of `keys`, which are scalars over the diff and the row;
+    `order` numbers the keys. Without keys the order within a timestamp means nothing.
+    """
+
+    keys: tuple[Scalar, ...] = ()
+    order: tuple[OrderKey, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EnvelopeForm:
+    """The changes of one timestamp as one row for each key; `before`: with the values it had."""
+
+    key: tuple[int, ...]
+    before: bool
+
+
+ChangeForm: TypeAlias = DiffForm | EnvelopeForm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscribePlan:
+    """`relation` has exactly the `columns` that are followed; `desc` is what a client is sent."""
+
+    relation: Relation
+    columns: RelationDesc
+    desc: RelationDesc
+    depends_on: tuple[ItemId, ...]
+    form: ChangeForm
+    snapshot: bool
+    progress: bool
+    # With `at_least`, `as_of` is only a lower bound.
+    as_of: Timestamp | None
+    at_least: bool
+    up_to: Timestamp | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +81,44 @@ class InsertPlan:
     """Rows for a table, already in its column order, cast and with defaults filled in."""
 
     table_id: ItemId
-    source: SelectPlan
+    source: "SelectPlan | LiteralColumns"
     # Scalars over the table's columns; None: no RETURNING.
     returning: "Returning | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFormat:
+    """How COPY's lines are to be read; `quote` and `escape` count for CSV alone."""
+
+    csv: bool
+    delimiter: str
+    null: str
+    # The first line is none of the rows; it names the columns, which may be to be checked.
+    header: bool
+    match_header: bool
+    quote: str
+    escape: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CopyFromPlan:
+    """Rows that the client sends after the statement, with these of the table's columns in order.
+
+    The others get their defaults.
+    """
+
+    table_id: ItemId
+    targets: tuple[int, ...]
+    defaults: Mapping[int, Scalar]
+    format: CopyFormat
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LiteralColumns:
+    """Many rows of constants, by columns c0, c1, ... in their physical encoding."""
+
+    table: pa.Table
+    types: tuple[SqlType, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +168,7 @@ class CreateTablePlan:
     defaults: tuple[str | None, ...]
     create_sql: str
     if_not_exists: bool
+    history_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +196,7 @@ class CreateMaterializedViewPlan:
     create_sql: str
     if_not_exists: bool
     replaces: ItemId | None = None
+    history_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +211,7 @@ class CreateIndexPlan:
     desc: RelationDesc
     create_sql: str
     if_not_exists: bool
+    history_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +261,16 @@ class RenameItemPlan:
 
     item_id: ItemId
     new_name: str
+    create_sql: str
+    tag: str
+
+
+@dataclass(frozen=True, slots=True)
+class AlterHistoryPlan:
+    """`create_sql` is the item's definition with the new option; None: the default history."""
+
+    item_id: ItemId
+    history_ms: int | None
     create_sql: str
     tag: str
 
@@ -241,7 +334,10 @@ class RollbackPlan:
 
 @dataclass(frozen=True, slots=True)
 class ExplainPlan:
-    """Shows a query's or a maintained object's plan. `stage`: "raw", "optimized", "physical"."""
+    """Shows a query's or a maintained object's plan.
+
+    `stage`: "raw", "decorrelated", "optimized", "physical", "delta" or "spark".
+    """
 
     stage: str
     select: SelectPlan | None = None
@@ -258,23 +354,24 @@ class ExplainTimestampPlan:
 
 @dataclass(frozen=True, slots=True)
 class CopyToPlan:
-    select: SelectPlan
+    source: SelectPlan | SubscribePlan
 
 
 @dataclass(frozen=True, slots=True)
 class DeclarePlan:
-    """DECLARE name CURSOR FOR query; `sql` is planned when it is declared."""
+    """DECLARE name CURSOR FOR query; it is planned when it is declared."""
 
     name: str
-    select: SelectPlan
+    source: SelectPlan | SubscribePlan
 
 
 @dataclass(frozen=True, slots=True)
 class FetchPlan:
-    """`count` None: ALL."""
+    """`count` None: ALL. `timeout_ms` bounds a wait for a stream's rows; None: until some come."""
 
     name: str
     count: int | None
+    timeout_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +412,7 @@ class NoticePlan:
 DdlPlan: TypeAlias = (
     CreateTablePlan | CreateViewPlan | CreateMaterializedViewPlan | CreateIndexPlan
     | CreateSchemaPlan | CreateDatabasePlan | CreateClusterPlan | DropPlan | RenameItemPlan
-    | AlterSystemPlan
+    | AlterHistoryPlan | AlterSystemPlan
 )  # fmt: skip
 # Statements that concern the session alone: no collection is read or written.
 SessionPlan: TypeAlias = (
@@ -324,6 +421,6 @@ SessionPlan: TypeAlias = (
 )  # fmt: skip
 DataPlan: TypeAlias = (
     SelectPlan | InsertPlan | DeletePlan | UpdatePlan | ExplainPlan | ExplainTimestampPlan
-    | CopyToPlan | DeclarePlan
+    | CopyToPlan | CopyFromPlan | DeclarePlan | SubscribePlan
 )  # fmt: skip
 Plan: TypeAlias = DdlPlan | DataPlan | SessionPlan

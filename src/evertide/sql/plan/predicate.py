@@ -1,10 +1,14 @@
 """Boolean forms: AND, OR, NOT, IS, BETWEEN, IN lists, LIKE."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from evertide.expr import scalar as typed
 from evertide.expr.scalar import Scalar
 from evertide.sql.plan.coercion import settle, to_boolean, unify
 from evertide.sql.plan.expression_context import ExpressionContext
 from evertide.sql.plan.function_call import call_function, call_operator, negated
+from evertide.sql.plan.literal_list import member_of
 from evertide.sql.plan.place import start_of
 from evertide.sql.plan.row import bind_row_comparison
 from evertide.sql.resolve import position_of
@@ -21,6 +25,7 @@ from evertide.sql.syntax.expression import (
     PatternMatch,
     RowConstructor,
 )
+from evertide.sql.syntax.literal_values import LiteralValues
 from evertide.vocab.errors import DatatypeMismatch, FeatureNotSupported
 
 
@@ -82,19 +87,28 @@ def bind_between(node: Between, context: ExpressionContext) -> Scalar:
 
 
 def bind_in_list(node: InList, context: ExpressionContext) -> Scalar:
-    """`x IN (a, b)`: an OR of equalities, all in one type where there is one."""
+    """`x IN (a, b)`: an OR of equalities, all in one type where there is one.
+
+    A long list of constants is one constant, in which the operand is looked for.
+    """
+    if isinstance(node.items, LiteralValues):
+        found = member_of(node.operand, node.items, context)
+        if found is not None:
+            return negated(found) if node.negated else found
+        node = replace(node, items=node.items.nodes())
+    assert isinstance(node.items, tuple), "constants are nodes by now"
     if isinstance(node.operand, RowConstructor):
-        terms = _row_terms(node, node.operand, context)
+        terms = _row_terms(node.items, node, node.operand, context)
     else:
-        terms = _terms(node, context)
+        terms = _terms(node.items, node, context)
     found = terms[0] if len(terms) == 1 else typed.Or(tuple(terms))
     return negated(found) if node.negated else found
 
 
-def _terms(node: InList, context: ExpressionContext) -> list[Scalar]:
+def _terms(members: Sequence[Expression], node: InList, context: ExpressionContext) -> list[Scalar]:
     """PostgreSQL's rule: one common type for operand and items, or else each pair its own."""
-    bound = [context.bind(part) for part in (node.operand, *node.items)]
-    ats = [start_of(part) for part in (node.operand, *node.items)]
+    bound = [context.bind(part) for part in (node.operand, *members)]
+    ats = [start_of(part) for part in (node.operand, *members)]
     try:
         (operand, *items), _ = unify(bound, "IN", context.query, ats=ats)
     except DatatypeMismatch:
@@ -102,9 +116,11 @@ def _terms(node: InList, context: ExpressionContext) -> list[Scalar]:
     return [call_operator("=", [operand, item], context.query, at=node.at) for item in items]
 
 
-def _row_terms(node: InList, row: RowConstructor, context: ExpressionContext) -> list[Scalar]:
+def _row_terms(
+    members: Sequence[Expression], node: InList, row: RowConstructor, context: ExpressionContext
+) -> list[Scalar]:
     terms = []
-    for item in node.items:
+    for item in members:
         if not isinstance(item, RowConstructor):
             raise FeatureNotSupported(
                 "comparing a row with a single value is not supported",

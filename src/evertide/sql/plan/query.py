@@ -21,9 +21,9 @@ from evertide.sql.plan.set_operation import combine
 from evertide.sql.plan.subquery import attach_all
 from evertide.sql.plan.values import plan_literal_values, plan_values
 from evertide.sql.resolve import position_of
+from evertide.sql.syntax.literal_values import LiteralValues
 from evertide.sql.syntax.query import (
     CommonTable,
-    LiteralValues,
     OrderItem,
     Query,
     QueryBody,

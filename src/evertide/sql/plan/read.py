@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from evertide.expr.relation import Get
-from evertide.sql.plan.as_of import plan_as_of
+from evertide.sql.plan.as_of import plan_timestamp
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.define import plan_create_materialized_view, plan_create_view
 from evertide.sql.plan.drop import ITEM_KINDS, item_of_kind
@@ -15,6 +15,7 @@ from evertide.sql.plan.plans import (
     ExplainTimestampPlan,
     SelectPlan,
 )
+from evertide.sql.plan.subscribe import plan_subscribe
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.command import (
     CopyTable,
@@ -39,18 +40,26 @@ from evertide.vocab.errors import FeatureNotSupported
 _STAGES = {
     None: "optimized",
     "RAW": "raw",
-    "DECORRELATED": "raw",
+    "DECORRELATED": "decorrelated",
     "LOCALLY OPTIMIZED": "optimized",
     "OPTIMIZED": "optimized",
     "PHYSICAL": "physical",
+    "DELTA": "delta",
+    "SPARK": "spark",
 }
 
 
 def plan_select_statement(statement: SelectStatement, query: QueryContext) -> SelectPlan:
     """A query as a statement: order and limit are its finishing."""
     planned = query.plan_query(statement.query, query)
-    as_of = None if statement.as_of is None else plan_as_of(statement.as_of, query)
-    return SelectPlan(planned.relation, planned.finishing, planned.desc, as_of)
+    given = statement.as_of
+    return SelectPlan(
+        planned.relation,
+        planned.finishing,
+        planned.desc,
+        None if given is None else plan_timestamp(given.timestamp, query),
+        at_least=given is not None and given.at_least,
+    )
 
 
 def plan_copy_to(statement: CopyToStatement, query: QueryContext) -> CopyToPlan:
@@ -62,8 +71,8 @@ def plan_copy_to(statement: CopyToStatement, query: QueryContext) -> CopyToPlan:
             return CopyToPlan(plan_select_statement(_select_of(table), query))
         case SelectStatement() as select:
             return CopyToPlan(plan_select_statement(select, query))
-        case SubscribeStatement(at=at):
-            raise unsupported("COPY of SUBSCRIBE", at)
+        case SubscribeStatement() as subscribe:
+            return CopyToPlan(plan_subscribe(subscribe, query))
 
 
 def _check_copy_option(option: Option) -> None:
@@ -91,7 +100,7 @@ def plan_declare(statement: DeclareStatement, query: QueryContext) -> DeclarePla
     if statement.hold:
         raise unsupported("DECLARE ... WITH HOLD", statement.at)
     if isinstance(statement.statement, SubscribeStatement):
-        raise unsupported("SUBSCRIBE", statement.statement.at)
+        return DeclarePlan(statement.name, plan_subscribe(statement.statement, query))
     return DeclarePlan(statement.name, plan_select_statement(statement.statement, query))
 
 
@@ -111,8 +120,8 @@ def plan_explain(statement: ExplainPlanStatement, query: QueryContext) -> Explai
         case CreateIndexStatement() as index:
             created = plan_create_index(index, query)
             return replace(plan, relation=Get(created.on_id, created.desc.types))
-        case SubscribeStatement(at=at):
-            raise unsupported("SUBSCRIBE", at)
+        case SubscribeStatement() as subscribe:
+            return replace(plan, relation=plan_subscribe(subscribe, query).relation)
 
 
 def plan_explain_timestamp(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TypeAlias, assert_never
 
 from evertide.expr.functions.cast import CastContext
+from evertide.expr.interval_text import parse_interval
 from evertide.expr.scalar import Parameter, Scalar, SessionCall
 from evertide.sql.plan.coercion import coerce, settle
 from evertide.sql.plan.context import QueryContext
@@ -45,8 +46,19 @@ from evertide.sql.syntax.command import (
     SetVariableStatement,
     ShowVariableStatement,
 )
-from evertide.sql.syntax.expression import Expression
-from evertide.vocab.errors import FeatureNotSupported, SqlSyntaxError, UndefinedPreparedStatement
+from evertide.sql.syntax.expression import (
+    Expression,
+    NumberLiteral,
+    StringLiteral,
+    TypedLiteral,
+)
+from evertide.sql.syntax.option import Option
+from evertide.vocab.errors import (
+    FeatureNotSupported,
+    InvalidParameterValue,
+    SqlSyntaxError,
+    UndefinedPreparedStatement,
+)
 from evertide.vocab.sql_type import SqlType
 
 SessionStatement: TypeAlias = (
@@ -112,12 +124,31 @@ def _reset(name: str) -> SetVariablePlan:
 
 def _fetch(statement: FetchStatement) -> FetchPlan:
     """A timeout bounds how long a cursor over a stream waits; the others have their rows."""
+    timeout_ms = None
     for option in statement.options:
         if option.name != "TIMEOUT":
             raise FeatureNotSupported(
                 f"FETCH option {option.name} is not supported", position=position_of(option.at)
             )
-    return FetchPlan(statement.name, statement.count)
+        timeout_ms = _timeout_ms(option)
+    return FetchPlan(statement.name, statement.count, timeout_ms)
+
+
+def _timeout_ms(option: Option) -> float:
+    """An interval; a bare number counts seconds."""
+    match option.value:
+        case StringLiteral(value=text) | NumberLiteral(text=text):
+            months, days, micros = parse_interval(text)
+        case TypedLiteral(value=text):
+            months, days, micros = parse_interval(text)
+        case _:
+            raise InvalidParameterValue(
+                "TIMEOUT must be an interval", position=position_of(option.at)
+            )
+    timeout_ms = micros / 1_000 + (months * 30 + days) * 86_400_000
+    if timeout_ms < 0:
+        raise InvalidParameterValue("TIMEOUT must not be negative", position=position_of(option.at))
+    return timeout_ms
 
 
 def _reset_system(name: str | None, at: int) -> AlterSystemPlan:

@@ -16,7 +16,7 @@ from evertide.expr.scalar import Literal, Scalar
 from evertide.expr.transform.fold_scalar import fold_scalar
 from evertide.sql.plan.builder import ONE_ROW, RelationBuilder
 from evertide.sql.plan.call import function_name
-from evertide.sql.plan.coercion import settle, unify, with_position
+from evertide.sql.plan.coercion import unify, with_position
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.deferred import Deferred, fill_places
 from evertide.sql.plan.expression import plain_context
@@ -55,7 +55,7 @@ def plan_function_table(table: FunctionTable, query: QueryContext) -> Source:
     function, arguments = _bound(name, call, query, deferred)
     relation = _rows(function, arguments, deferred, table)
     columns = [ColumnDesc(column, sql_type) for column, sql_type in function.columns]
-    if len(columns) == 1:  # a function of one column is named as a whole
+    if len(columns) == 1 and columns[0].name == name:  # such a function is named as a whole
         columns = [ColumnDesc(shown, columns[0].type)]
     if table.with_ordinality:
         columns.append(ColumnDesc("ordinality", INT8, nullable=False))
@@ -84,7 +84,6 @@ def _bound(
     if len(arguments) > 1 and name == "generate_series":  # a bound of no type is of the other's
         ats = [start_of(node) for node in call.args[:2]]
         arguments[:2], _ = unify(arguments[:2], name, query, ats=ats)
-    arguments = [settle(argument, query.parameters) for argument in arguments]
     with with_position(call.at):
         found = resolve_table_function(name, [argument.type for argument in arguments])
     coerced = coerced_arguments(found.arguments, arguments, query, at=call.at)

@@ -18,7 +18,8 @@ from evertide.sql.plan.planned import PlannedQuery
 from evertide.sql.plan.scope import Scope
 from evertide.sql.plan.subquery import attach_all
 from evertide.sql.syntax.expression import Expression
-from evertide.sql.syntax.query import LiteralValues, Values
+from evertide.sql.syntax.literal_values import LiteralValues
+from evertide.sql.syntax.query import Values
 from evertide.vocab.datum import Row
 from evertide.vocab.relation_desc import ColumnDesc, RelationDesc
 from evertide.vocab.sql_type import SqlType

@@ -20,6 +20,7 @@ from evertide.sql.printer.query import query
 from evertide.sql.syntax.definition import (
     AlterClusterResetStatement,
     AlterClusterSetStatement,
+    AlterHistoryStatement,
     AlterOwnerStatement,
     AlterSetClusterStatement,
     ColumnDefinition,
@@ -54,6 +55,7 @@ Alter = (
     RenameStatement
     | AlterOwnerStatement
     | AlterSetClusterStatement
+    | AlterHistoryStatement
     | SwapStatement
     | AlterClusterSetStatement
     | AlterClusterResetStatement
@@ -70,6 +72,7 @@ def definition(node: DefinitionStatement) -> str:
             RenameStatement()
             | AlterOwnerStatement()
             | AlterSetClusterStatement()
+            | AlterHistoryStatement()
             | SwapStatement()
             | AlterClusterSetStatement()
             | AlterClusterResetStatement()
@@ -118,7 +121,8 @@ def _in_parentheses(nodes: tuple[Option, ...]) -> str:
 def _table(node: CreateTableStatement) -> str:
     kind = "TEMPORARY TABLE" if node.temporary else "TABLE"
     inside = ", ".join([_column(column) for column in node.columns])
-    return f"CREATE {kind} {_if_not_exists(node.if_not_exists)}{name(node.name)} ({inside})"
+    head = f"CREATE {kind} {_if_not_exists(node.if_not_exists)}{name(node.name)}"
+    return f"{head} ({inside}){with_options(node.options)}"
 
 
 def _column(node: ColumnDefinition) -> str:
@@ -153,7 +157,8 @@ def _index(node: CreateIndexStatement) -> str:
     text = text.rstrip() + in_cluster(node.cluster) + f" ON {name(node.on)}"
     if node.method is not None:
         text += f" USING {quote_ident(node.method)}"
-    return text if node.default else f"{text} ({expressions(node.keys)})"
+    text += "" if node.default else f" ({expressions(node.keys)})"
+    return text + with_options(node.options)
 
 
 def _alter(node: Alter) -> str:
@@ -168,6 +173,10 @@ def _alter(node: Alter) -> str:
             return f"{head} OWNER TO {quote_ident(node.role)}"
         case AlterSetClusterStatement():
             return f"{head} SET CLUSTER {quote_ident(node.cluster)}"
+        case AlterHistoryStatement(history=None):
+            return f"{head} RESET (RETAIN HISTORY)"
+        case AlterHistoryStatement(history=history):
+            return f"{head} SET ({options((Option('RETAIN HISTORY', history),))})"
         case SwapStatement():
             return f"{head} SWAP WITH {quote_ident(node.other)}"
         case _:

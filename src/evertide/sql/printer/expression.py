@@ -74,10 +74,12 @@ from evertide.sql.syntax.expression import (
     Unary,
     Window,
 )
+from evertide.sql.syntax.literal_values import LiteralValues
 from evertide.sql.syntax.query import Query
 
 _SELECTOR = POSTFIX + 5  # `a::int[1]` is a cast to an array, so selectors bind tighter than casts
 _SPECIAL_CALLS = frozenset({"extract", "position", "substring", "overlay"})
+_CONSTANTS = {"t": "true", "f": "false", "0": "NULL"}
 _WINDOW_WORDS = frozenset({"PARTITION", "ROWS", "RANGE", "GROUPS"})
 
 Operation = (
@@ -236,7 +238,7 @@ def _match(node: Between | InList | InSubquery | PatternMatch) -> str:
             symmetric = "SYMMETRIC " if node.symmetric else ""
             return f"{left} BETWEEN {symmetric}{low} AND {high}"
         case InList():
-            return f"{left} IN ({expressions(node.items)})"
+            return f"{left} IN ({_members(node.items)})"
         case InSubquery():
             return f"{left} IN ({query.query(node.query)})"
         case PatternMatch():
@@ -246,6 +248,19 @@ def _match(node: Between | InList | InSubquery | PatternMatch) -> str:
             return f"{text} ESCAPE {expression(node.escape, MATCH + 1)}"
         case _:
             assert_never(node)
+
+
+def _members(items: tuple[Expression, ...] | LiteralValues) -> str:
+    if not isinstance(items, LiteralValues):
+        return expressions(items)
+    return ", ".join(map(literal, items.kinds, items.texts))
+
+
+def literal(kind: str, text: str) -> str:
+    """A cell of LiteralValues."""
+    if kind == "n":
+        return text
+    return quote_literal(text) if kind == "s" else _CONSTANTS[kind]
 
 
 def _index(node: Expression | Slice) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import assert_never
 
 from evertide.sql.printer import expression, show
-from evertide.sql.printer.names import columns, name, quote_ident, quote_literal
+from evertide.sql.printer.names import columns, name, quote_ident
+from evertide.sql.syntax.literal_values import LiteralValues
 from evertide.sql.syntax.query import (
     CommonTable,
     FunctionTable,
@@ -14,7 +15,6 @@ from evertide.sql.syntax.query import (
     JoinNatural,
     JoinOn,
     JoinUsing,
-    LiteralValues,
     OrderItem,
     Query,
     QueryBody,
@@ -30,7 +30,6 @@ from evertide.sql.syntax.query import (
 )
 
 _AFTER_WITH = frozenset({"RECURSIVE"})
-_CONSTANTS = {"t": "true", "f": "false", "0": "NULL"}
 
 
 def query(node: Query) -> str:
@@ -102,15 +101,9 @@ def _input(node: SetOperation, index: int) -> str:
 
 def _literal_values(node: LiteralValues) -> str:
     rows = [
-        "(" + ", ".join([_literal(kind, text) for kind, text in row]) + ")" for row in node.rows()
+        "(" + ", ".join([expression.literal(*cell) for cell in row]) + ")" for row in node.rows()
     ]
     return f"VALUES {', '.join(rows)}"
-
-
-def _literal(kind: str, text: str) -> str:
-    if kind == "n":
-        return text
-    return quote_literal(text) if kind == "s" else _CONSTANTS[kind]
 
 
 def _select(node: Select) -> str:

@@ -5,7 +5,7 @@ mean equal requests: the offset of a node (`at`) takes no part in comparison, so
 of its printed text are equal. It refuses to know the catalog, types and functions.
 
 expression.py  scalar expressions and type names
-query.py       SELECT, VALUES, set operations, joins
+query.py       SELECT, VALUES, set operations, joins; literal_values.py: long lists of constants
 option.py      the option lists of clusters, materialized views, COPY and EXPLAIN
 definition.py  statements that change the catalog
 command.py     statements that read, write or steer the session

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from evertide.sql.syntax.expression import UNPLACED, DataType, Expression, Name
-from evertide.sql.syntax.option import Option
+from evertide.sql.syntax.option import Option, OptionValue
 from evertide.sql.syntax.query import Query
 
 
@@ -45,6 +45,7 @@ class CreateTableStatement:
     columns: tuple[ColumnDefinition, ...]
     if_not_exists: bool = False
     temporary: bool = False
+    options: tuple[Option, ...] = ()
     at: int = field(default=UNPLACED, compare=False, kw_only=True)
 
 
@@ -82,6 +83,7 @@ class CreateIndexStatement:
     method: str | None = None
     default: bool = False
     if_not_exists: bool = False
+    options: tuple[Option, ...] = ()
     at: int = field(default=UNPLACED, compare=False, kw_only=True)
 
 
@@ -170,6 +172,17 @@ class AlterSetClusterStatement:
 
 
 @dataclass(frozen=True, slots=True)
+class AlterHistoryStatement:
+    """`ALTER kind name SET (RETAIN HISTORY FOR history)`; None: RESET (RETAIN HISTORY)."""
+
+    kind: ObjectKind
+    name: Name
+    history: OptionValue | None
+    if_exists: bool = False
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
 class SwapStatement:
     """`ALTER CLUSTER a SWAP WITH b`, also of schemas: both renames or none."""
 
@@ -214,6 +227,7 @@ DefinitionStatement: TypeAlias = (
     | RenameStatement
     | AlterOwnerStatement
     | AlterSetClusterStatement
+    | AlterHistoryStatement
     | SwapStatement
     | AlterClusterSetStatement
     | AlterClusterResetStatement

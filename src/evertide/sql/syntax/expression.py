@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
+    from evertide.sql.syntax.literal_values import LiteralValues
     from evertide.sql.syntax.query import OrderItem, Query
 
 UNPLACED: Final = -1  # the offset of a node that stands in no text
@@ -208,8 +209,10 @@ class Between:
 
 @dataclass(frozen=True, slots=True)
 class InList:
+    """Long lists of constants are LiteralValues, one to a row."""
+
     operand: Expression
-    items: tuple[Expression, ...]
+    items: tuple[Expression, ...] | LiteralValues
     negated: bool = False
     at: int = field(default=UNPLACED, compare=False, kw_only=True)
 

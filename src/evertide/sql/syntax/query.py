@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from evertide.sql.syntax.expression import UNPLACED, Expression, FunctionCall, Name, Window
+from evertide.sql.syntax.literal_values import LiteralValues
 
 if TYPE_CHECKING:
     from evertide.sql.syntax.command import ShowStatement
@@ -144,27 +144,6 @@ class Values:
 
 
 LiteralKind: TypeAlias = Literal["n", "s", "t", "f", "0"]
-
-
-@dataclass(frozen=True, slots=True)
-class LiteralValues:
-    """A long VALUES list of plain constants, without a node per cell.
-
-    The parser makes it instead of Values when there are at least `BULK_ROWS` rows and every cell
-    is a constant: a statement of ten megabytes then costs one string per cell. Row by row, `kinds`
-    has one letter per cell: n number (a sign included), s string, t true, f false, 0 null; `texts`
-    has the text of numbers and strings and "" for the rest. Column j is `texts[j::width]`.
-    """
-
-    width: int
-    kinds: str
-    texts: tuple[str, ...]
-    at: int = field(default=UNPLACED, compare=False, kw_only=True)
-
-    def rows(self) -> Iterator[tuple[tuple[str, str], ...]]:
-        """Each row as (kind, text) pairs, for callers that do not work by column."""
-        cells = zip(self.kinds, self.texts, strict=True)
-        return zip(*[cells] * self.width, strict=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,136 @@
+"""Columns of constants decoded from JSON: the quickest way from text to values.
+
+Only what cannot be misread goes this way: integers for integers that hold them, strings for text,
+and whatever a type's own input function makes of a string. For all else the answer is None, and
+the constants are read with their types (literal_rows.py), which also says what is wrong with them.
+"""
+
+from collections.abc import Iterable, Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from functools import lru_cache
+from typing import Annotated, Any, Final, TypeAlias
+
+import msgspec
+import pyarrow as pa
+
+from evertide.expr.columnar.text_columns import read_dates, read_different, read_numerics
+from evertide.expr.functions.type_groups import RANGES
+from evertide.persist.coding.encoding import encode_column
+from evertide.sql.syntax.literal_values import LiteralValues
+from evertide.vocab.datum import NUMERIC_CONTEXT, NUMERIC_DIGITS, Datum
+from evertide.vocab.errors import SqlError
+from evertide.vocab.sql_type import Kind, SqlType
+
+_Columns: TypeAlias = list[Sequence[Datum]]
+
+# Numbers up to this length are exact in every step below.
+_SHORT: Final = 20
+_EXACT: Final = Context(prec=NUMERIC_DIGITS)
+_ZERO: Final = Decimal(0)
+
+
+class _Misfit(Exception):  # not an error: the constants are read in another way
+    """Something about a column is not as plain as it must be here."""
+
+
+def decode_columns(values: LiteralValues, targets: Sequence[SqlType]) -> _Columns | None:
+    """The constants as columns of these types; None where they must be read one by one."""
+    try:
+        return [_finished(t, c) for t, c in zip(targets, _decode(values, targets), strict=True)]
+    except (msgspec.DecodeError, SqlError, _Misfit):
+        return None
+
+
+def decode_arrays(values: LiteralValues, targets: Sequence[SqlType]) -> list[pa.Array] | None:
+    """The same in the columns' physical encoding."""
+    try:
+        return [_array(t, c) for t, c in zip(targets, _decode(values, targets), strict=True)]
+    except (msgspec.DecodeError, SqlError, _Misfit):
+        return None
+
+
+def _decode(values: LiteralValues, targets: Sequence[SqlType]) -> Iterable[Sequence[Any]]:
+    if values.encoded is None or any(target.kind is Kind.UINT8 for target in targets):
+        raise _Misfit
+    decoded = _decoder(tuple(targets), values.listed).decode(values.encoded)
+    return decoded if values.listed else zip(*decoded, strict=True)
+
+
+def _array(target: SqlType, column: Sequence[Any]) -> pa.Array:
+    quick = None
+    if target.kind is Kind.NUMERIC:
+        quick = read_numerics(target, pa.array(_number_texts(column), pa.string()))
+    elif target.kind is Kind.DATE:
+        quick = read_dates(column)
+    return encode_column(target, _finished(target, column)) if quick is None else quick
+
+
+@lru_cache(maxsize=256)
+def _decoder(targets: tuple[SqlType, ...], listed: bool) -> msgspec.json.Decoder[Any]:
+    if listed:
+        items = list.__class_getitem__(_decoded_type(targets[0]))
+        return msgspec.json.Decoder(list[items])  # type: ignore[valid-type]
+    row = tuple.__class_getitem__(tuple(_decoded_type(target) for target in targets))
+    return msgspec.json.Decoder(list[row])  # type: ignore[valid-type]
+
+
+def _decoded_type(target: SqlType) -> object:
+    if target in RANGES:
+        least, greatest = RANGES[target]
+        return Annotated[int, msgspec.Meta(ge=least, le=greatest)] | None
+    match target.kind:
+        case Kind.BOOL:
+            return bool | None
+        case Kind.FLOAT8:
+            return float | None
+        case Kind.NUMERIC:
+            return msgspec.Raw
+        case _:
+            return str | None
+
+
+def _finished(target: SqlType, column: Sequence[Any]) -> Sequence[Datum]:
+    if target in RANGES or target.kind is Kind.BOOL:
+        return column
+    if target.kind is Kind.TEXT:
+        return column
+    match target.kind:
+        case Kind.FLOAT8:
+            # A number, unlike a string, has no negative zero.
+            return [None if value is None else value + 0.0 for value in column]
+        case Kind.NUMERIC:
+            return _numerics(target, column)
+        case _:
+            return read_different(target, column)
+
+
+def _numerics(target: SqlType, column: Sequence[Any]) -> Sequence[Datum]:
+    numbers = [None if text is None else Decimal(text) for text in _number_texts(column)]
+    if target.precision is not None:
+        numbers = _fitted(numbers, target.precision, target.scale or 0)
+    normalize = Decimal.normalize
+    return [normalize(n, NUMERIC_CONTEXT) if n else None if n is None else _ZERO for n in numbers]
+
+
+def _number_texts(column: Sequence[Any]) -> list[str | None]:
+    """Numbers as they are written, if they are all short and plain."""
+    joined = b",".join(column)
+    if any(mark in joined for mark in b'"tfe'):
+        raise _Misfit
+    texts: list[str | None] = [*joined.decode().split(",")]
+    if max(map(len, joined.split(b","))) > _SHORT:
+        raise _Misfit
+    return [None if text == "null" else text for text in texts] if b"n" in joined else texts
+
+
+def _fitted(numbers: list[Decimal | None], precision: int, scale: int) -> list[Decimal | None]:
+    """Rounded to the scale; numbers that are too large are for others to refuse."""
+    step, limit = Decimal(1).scaleb(-scale), Decimal(10) ** (precision - scale)
+    try:
+        fitted = [None if n is None else n.quantize(step, ROUND_HALF_UP, _EXACT) for n in numbers]
+    except InvalidOperation:
+        raise _Misfit from None
+    known = [n for n in fitted if n is not None]
+    if known and not -limit < min(known) <= max(known) < limit:
+        raise _Misfit
+    return fitted
