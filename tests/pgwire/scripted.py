@@ -10,18 +10,19 @@ from typing import TypeAlias
 
 from evertide.adapter.client import (
     CommandResponse,
-    CopyOutResponse,
     EmptyResponse,
     Prepared,
     Response,
     RowsResponse,
+    RowStream,
     SessionClient,
     SessionEvents,
+    StreamResponse,
     TransactionStatus,
 )
 from evertide.pgwire.backends import Limits
 from evertide.pgwire.server import PgServer
-from evertide.vocab.datum import Datum
+from evertide.vocab.datum import Datum, Row
 from evertide.vocab.errors import QueryCanceled, UndefinedTable
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.sql_type import INT2, INT4, INT8, TEXT, SqlType
@@ -39,7 +40,7 @@ class Line:
 
     @property
     def described(self) -> RelationDesc | None:
-        if isinstance(self.answer, RowsResponse):
+        if isinstance(self.answer, RowsResponse | StreamResponse):
             return self.answer.desc
         return self.result
 
@@ -107,7 +108,9 @@ class ScriptedSession:
         answer = prepared.statement.answer
         if isinstance(answer, Exception):
             raise answer
-        if isinstance(answer, RowsResponse | CopyOutResponse | CommandResponse | EmptyResponse):
+        if isinstance(answer, StreamResponse):
+            return replace(answer, rows=CancellableStream(answer.rows, self))
+        if not callable(answer):
             return answer
         return await answer(self, parameters)
 
@@ -138,6 +141,33 @@ class ScriptedSession:
     async def wait_for_cancel(self) -> Response:
         await self.cancelled.wait()
         raise QueryCanceled("canceling statement due to user request")
+
+
+@dataclass
+class CancellableStream:
+    """A stream of a script, which a cancel of its session ends."""
+
+    rows: RowStream
+    session: ScriptedSession
+
+    async def take(self, most: int | None) -> Sequence[Row] | None:
+        self.session.cancelled.clear()
+        taking = asyncio.ensure_future(self.rows.take(most))
+        waiting = asyncio.ensure_future(self.session.wait_for_cancel())
+        await asyncio.wait([taking, waiting], return_when=asyncio.FIRST_COMPLETED)
+        if taking.done():
+            waiting.cancel()
+            return await taking
+        taking.cancel()
+        await waiting
+        raise AssertionError("a cancel raises")
+
+    @property
+    def ready(self) -> bool:
+        return self.rows.ready
+
+    def close(self) -> None:
+        self.rows.close()
 
 
 # Types that clients choose by themselves for what they send.

@@ -41,6 +41,59 @@ class CopyOutResponse:
     rows: Sequence[Row]
 
 
+class RowStream(Protocol):
+    """Rows that come as time passes. Belongs to the transaction it was opened in."""
+
+    async def take(self, most: int | None) -> Sequence[Row] | None:
+        """The next rows, at least one and no more than `most`; None once there are no more.
+
+        Waits for as long as there are none. Cancelling it loses no rows.
+        """
+        ...
+
+    @property
+    def ready(self) -> bool:
+        """Whether rows are at hand, so that taking some does not wait."""
+        ...
+
+    def close(self) -> None:
+        """Nobody takes any more. May be repeated."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StreamResponse:
+    """Rows to be sent as they come; `copy`: in COPY's text format.
+
+    No timeout ends the wait for them, only a cancel: they last for as long as somebody reads.
+    """
+
+    desc: RelationDesc
+    rows: RowStream
+    copy: bool = False
+    tag: str = "SELECT"
+
+
+class RowSink(Protocol):
+    """Takes the lines that a client sends after COPY ... FROM STDIN."""
+
+    async def feed(self, received: bytes) -> None:
+        """Take what the client sent, cut anywhere."""
+        ...
+
+    async def finish(self) -> str:
+        """That was all; gives the command's tag once the rows are written."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CopyInResponse:
+    """The client is to send lines of so many fields."""
+
+    column_count: int
+    rows: RowSink
+
+
 @dataclass(frozen=True, slots=True)
 class CommandResponse:
     """A finished statement without rows: `CREATE TABLE`, `INSERT 0 3`."""
@@ -53,7 +106,14 @@ class EmptyResponse:
     """The statement was empty."""
 
 
-Response: TypeAlias = RowsResponse | CopyOutResponse | CommandResponse | EmptyResponse
+Response: TypeAlias = (
+    RowsResponse
+    | CopyOutResponse
+    | CopyInResponse
+    | StreamResponse
+    | CommandResponse
+    | EmptyResponse
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,20 +1,26 @@
 """One connection's client of the adapter: parses, plans, dispatches, keeps the transaction."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import TypeAlias, TypeVar
 
 import structlog
 
 from evertide.adapter.client import (
     CommandResponse,
+    CopyInResponse,
     EmptyResponse,
     Prepared,
     Response,
+    RowSink,
+    RowStream,
     SessionEvents,
+    StreamResponse,
     TransactionStatus,
 )
 from evertide.adapter.describe import result_desc
-from evertide.adapter.dispatch import dispatch
+from evertide.adapter.dispatch import Request, dispatch
 from evertide.adapter.environment import Environment
 from evertide.adapter.planning import Parsed, Planner, parse
 from evertide.adapter.session import Session, open_session
@@ -26,11 +32,12 @@ from evertide.persist.told import ends_the_process, told
 from evertide.sql.plan.plans import (
     CommitPlan,
     ExecutePlan,
+    FetchPlan,
     Plan,
     PreparePlan,
     RollbackPlan,
 )
-from evertide.vocab.datum import Datum
+from evertide.vocab.datum import Datum, Row
 from evertide.vocab.errors import (
     DuplicatePreparedStatement,
     InFailedTransaction,
@@ -44,6 +51,11 @@ from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.sql_type import SqlType, type_of_oid
 
 log = structlog.get_logger()
+
+T = TypeVar("T")
+_Running: TypeAlias = (
+    asyncio.Task[Response] | asyncio.Task[Sequence[Row] | None] | asyncio.Task[str | None]
+)
 
 
 class Connection:
@@ -61,7 +73,9 @@ class Connection:
         self._planner = planner
         # Told of faults that concern the whole process: fenced ones must exit.
         self._on_fault = on_fault
-        self._running: asyncio.Task[Response] | None = None
+        self._running: _Running | None = None
+        # A cancel that came when what ran had just ended; a stream ends with it nevertheless.
+        self._cancel_came_late = False
 
     @property
     def transaction_status(self) -> TransactionStatus:
@@ -102,37 +116,76 @@ class Connection:
             return EmptyResponse()
         self._running = asyncio.create_task(self._execute(prepared, parameters))
         try:
-            return await self._limited(self._running)
+            return await self._told(self._running)
         except BaseException:
-            if self._session.transaction is not None and self._session.transaction.explicit:
-                self._session.transaction.failed = True
+            self._fail_transaction()
             raise
         finally:
             self._running = None
 
-    async def _limited(self, running: asyncio.Task[Response]) -> Response:
-        """Wait for the statement, but no longer than its timeout; a cancel is told as 57014."""
-        timeout_ms = self._session.statement_timeout_ms
+    def _fail_transaction(self) -> None:
+        if self._session.transaction is not None and self._session.transaction.explicit:
+            self._session.transaction.failed = True
+
+    async def _take(self, stream: RowStream, most: int | None) -> Sequence[Row] | None:
+        self._cancel_came_late = False
+        running = self._running = asyncio.create_task(_taken(stream, most))
         try:
-            async with asyncio.timeout(timeout_ms / 1_000 if timeout_ms else None):
-                return await running
-        except TimeoutError:
-            raise QueryCanceled("canceling statement due to statement timeout") from None
+            rows = await self._told(running)
+            if self._cancel_came_late:
+                raise _canceled()
+            return rows
+        except BaseException:
+            stream.close()
+            self._fail_transaction()
+            raise
+        finally:
+            self._running = None
+
+    async def _give(self, sink: RowSink, received: bytes | None) -> str | None:
+        running = self._running = asyncio.create_task(_given(sink, received))
+        try:
+            return await self._told(running)
+        except BaseException:
+            self._fail_transaction()
+            raise
+        finally:
+            self._running = None
+
+    async def _told(self, running: asyncio.Task[T]) -> T:
+        """Wait for what runs; a cancel is told as 57014, a fault as the error it means."""
+        try:
+            return await running
         except asyncio.CancelledError:
             current = asyncio.current_task()
             if current is not None and current.cancelling():
                 raise  # the connection itself is ending
-            raise QueryCanceled("canceling statement due to user request") from None
+            raise _canceled() from None
         except PersistFault as fault:
             raise _told(fault, self._on_fault) from fault
 
     async def _execute(self, prepared: Prepared, parameters: Sequence[Datum]) -> Response:
+        """Run it within the statement's timeout. Of a stream only its beginning is bounded so."""
+        timeout_ms = self._session.statement_timeout_ms
+        try:
+            async with asyncio.timeout(timeout_ms / 1_000 if timeout_ms else None) as limit:
+                request = await self._request(prepared, parameters)
+                if isinstance(request.plan, FetchPlan):
+                    # It has a timeout of its own, and may wait for as long as nothing happens.
+                    limit.reschedule(None)
+                return await self._run(request)
+        except TimeoutError:
+            raise QueryCanceled("canceling statement due to statement timeout") from None
+
+    async def _request(self, prepared: Prepared, parameters: Sequence[Datum]) -> Request:
         parsed = prepared.statement
         assert isinstance(parsed, Parsed)
         snapshot = await self._env.catalog.current()
-        request = self._planner.request(
+        return self._planner.request(
             parsed, prepared.parameter_types, parameters, self._session, snapshot
         )
+
+    async def _run(self, request: Request) -> Response:
         self._refuse_after_failure(request.plan)
         if self._session.transaction is None:
             self._session.transaction = Transaction(explicit=False)
@@ -142,7 +195,12 @@ class Connection:
             case ExecutePlan() as plan:
                 return await self._execute_named(plan)
             case _:
-                return await dispatch(request, self._session, self._env)
+                response = await dispatch(request, self._session, self._env)
+        if isinstance(response, StreamResponse):
+            return replace(response, rows=_Stream(response.rows, self._take))
+        if isinstance(response, CopyInResponse):
+            return replace(response, rows=_Sink(response.rows, self._give))
+        return response
 
     def _refuse_after_failure(self, plan: Plan) -> None:
         transaction = self._session.transaction
@@ -193,8 +251,8 @@ class Connection:
         return SessionEvents(notices, self._session.variables.take_changed())
 
     def cancel(self) -> None:
-        if self._running is not None:
-            self._running.cancel()
+        if self._running is not None and not self._running.cancel():
+            self._cancel_came_late = True
 
     async def close(self) -> None:
         self.cancel()
@@ -231,6 +289,61 @@ class Connections:
         }
         session = open_session(parameters, system, internal=internal)
         return Connection(session, self._env, self._planner, self._on_fault)
+
+
+class _Sink:
+    """Rows for a COPY, taken as part of its session: a cancel ends it, and faults are told."""
+
+    def __init__(
+        self, sink: RowSink, give: Callable[[RowSink, bytes | None], Awaitable[str | None]]
+    ) -> None:
+        self._sink = sink
+        self._give = give
+
+    async def feed(self, received: bytes) -> None:
+        await self._give(self._sink, received)
+
+    async def finish(self) -> str:
+        tag = await self._give(self._sink, None)
+        assert tag is not None, "the last call gives the tag"
+        return tag
+
+
+class _Stream:
+    """Rows that come, taken as part of their session: a cancel ends it, and faults are told."""
+
+    def __init__(
+        self,
+        rows: RowStream,
+        take: Callable[[RowStream, int | None], Awaitable[Sequence[Row] | None]],
+    ) -> None:
+        self._rows = rows
+        self._take = take
+
+    async def take(self, most: int | None) -> Sequence[Row] | None:
+        return await self._take(self._rows, most)
+
+    @property
+    def ready(self) -> bool:
+        return self._rows.ready
+
+    def close(self) -> None:
+        self._rows.close()
+
+
+async def _given(sink: RowSink, received: bytes | None) -> str | None:
+    if received is None:
+        return await sink.finish()
+    await sink.feed(received)
+    return None
+
+
+async def _taken(stream: RowStream, most: int | None) -> Sequence[Row] | None:
+    return await stream.take(most)
+
+
+def _canceled() -> QueryCanceled:
+    return QueryCanceled("canceling statement due to user request")
 
 
 def _told(fault: PersistFault, on_fault: Callable[[PersistFault], None]) -> SqlError:

@@ -18,6 +18,7 @@ from evertide.controller.follow import imports_of
 from evertide.dataflow.description import Import
 from evertide.persist.handle import Appended
 from evertide.sql.plan.plans import (
+    AlterHistoryPlan,
     CreateMaterializedViewPlan,
     DdlPlan,
     DropPlan,
@@ -110,4 +111,8 @@ class _Attempt:
 
 def _tag(plan: DdlPlan) -> str:
     """The command tag: the plan's own, or the words of its kind."""
-    return plan.tag if isinstance(plan, DropPlan | RenameItemPlan) else TAGS[type(plan)]
+    return (
+        plan.tag
+        if isinstance(plan, AlterHistoryPlan | DropPlan | RenameItemPlan)
+        else TAGS[type(plan)]
+    )

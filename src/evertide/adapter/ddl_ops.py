@@ -28,10 +28,12 @@ from evertide.catalog.ops import (
     NewTable,
     Op,
     RenameItemOp,
+    SetHistoryOp,
     SetSystemConfigurationOp,
 )
 from evertide.catalog.snapshot import Snapshot
 from evertide.sql.plan.plans import (
+    AlterHistoryPlan,
     AlterSystemPlan,
     CreateClusterPlan,
     CreateDatabasePlan,
@@ -84,6 +86,8 @@ def ops_for(plan: DdlPlan, owner: RoleId, as_of: Timestamp, snapshot: Snapshot) 
             return _drop(plan)
         case RenameItemPlan(item_id=item_id, new_name=name, create_sql=create_sql):
             return [RenameItemOp(item_id=item_id, new_name=name, create_sql=create_sql)]
+        case AlterHistoryPlan(item_id=item_id, history_ms=history_ms, create_sql=create_sql):
+            return [SetHistoryOp(item_id=item_id, history_ms=history_ms, create_sql=create_sql)]
         case AlterSystemPlan(name=name, values=values):
             return [SetSystemConfigurationOp(name, None if values is None else ", ".join(values))]
         case _:
@@ -102,7 +106,7 @@ def _create_table(plan: CreateTablePlan, owner: RoleId) -> CreateItemOp:
         owner=owner,
         create_sql=plan.create_sql,
         columns=stored_columns(plan.desc, plan.defaults),
-        definition=NewTable(),
+        definition=NewTable(history_ms=plan.history_ms),
     )
 
 
@@ -128,7 +132,9 @@ def _create_materialized_view(
         create_sql=plan.create_sql,
         columns=stored_columns(plan.desc),
         depends_on=plan.depends_on,
-        definition=NewMaterializedView(cluster_id=plan.cluster_id, as_of=as_of),
+        definition=NewMaterializedView(
+            cluster_id=plan.cluster_id, as_of=as_of, history_ms=plan.history_ms
+        ),
     )
 
 
@@ -145,6 +151,7 @@ def _create_index(plan: CreateIndexPlan, owner: RoleId) -> CreateItemOp:
             on_id=plan.on_item,
             cluster_id=plan.cluster_id,
             keys=tuple(IndexKey(position=i) for i in plan.key),
+            history_ms=plan.history_ms,
         ),
     )
 

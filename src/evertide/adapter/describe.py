@@ -12,6 +12,7 @@ from evertide.sql.plan.plans import (
     Plan,
     SelectPlan,
     ShowVariablePlan,
+    SubscribePlan,
     UpdatePlan,
 )
 from evertide.vocab.relation_desc import RelationDesc, relation_desc
@@ -21,7 +22,7 @@ from evertide.vocab.sql_type import TEXT
 def result_desc(plan: Plan, session: Session) -> RelationDesc | None:
     """The rows' columns; None for statements without rows."""
     match plan:
-        case SelectPlan(desc=desc):
+        case SelectPlan(desc=desc) | SubscribePlan(desc=desc):
             return desc
         case (
             InsertPlan(returning=returning)

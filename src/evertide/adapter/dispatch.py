@@ -4,29 +4,41 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from evertide.adapter.client import CommandResponse, CopyOutResponse, Response, RowsResponse
-from evertide.adapter.cursor import run_close, run_declare, run_fetch
+from evertide.adapter.client import (
+    CommandResponse,
+    CopyInResponse,
+    CopyOutResponse,
+    Response,
+    RowsResponse,
+    StreamResponse,
+)
+from evertide.adapter.copy_in import start_copy
+from evertide.adapter.cursor import check_declare, run_close, run_declare, run_fetch
 from evertide.adapter.ddl import run_ddl
 from evertide.adapter.environment import Environment
-from evertide.adapter.explain import run_explain, run_explain_timestamp
+from evertide.adapter.explain import run_explain
+from evertide.adapter.explain_timestamp import run_explain_timestamp
 from evertide.adapter.object_names import with_names
 from evertide.adapter.read import Question, run_read
-from evertide.adapter.session import Session
+from evertide.adapter.session import Cursor, Session, StreamCursor
 from evertide.adapter.settings import (
     run_reset_all,
     run_set,
     run_set_transaction,
     run_show,
 )
+from evertide.adapter.subscribe import run_subscribe
 from evertide.adapter.transact import run_begin, run_commit, run_rollback
 from evertide.adapter.write import run_delete, run_insert, run_update
 from evertide.catalog.snapshot import Snapshot
 from evertide.expr.scalar import Literal
 from evertide.sql.plan.plans import (
+    AlterHistoryPlan,
     AlterSystemPlan,
     BeginPlan,
     ClosePlan,
     CommitPlan,
+    CopyFromPlan,
     CopyToPlan,
     CreateClusterPlan,
     CreateDatabasePlan,
@@ -56,6 +68,7 @@ from evertide.sql.plan.plans import (
     SetTransactionPlan,
     SetVariablePlan,
     ShowVariablePlan,
+    SubscribePlan,
     UpdatePlan,
 )
 from evertide.vocab.datum import Row
@@ -86,18 +99,31 @@ async def _run(request: Request, session: Session, env: Environment) -> Response
         case SelectPlan():
             rows = await select_rows(plan, parameters, session, env, snapshot)
             return RowsResponse(plan.desc, rows, plan.tag)
-        case CopyToPlan(select=select):
-            rows = await select_rows(select, parameters, session, env, snapshot)
-            return CopyOutResponse(select.desc, rows)
+        case SubscribePlan():
+            stream = await run_subscribe(plan, parameters, session, env, snapshot)
+            return StreamResponse(plan.desc, stream)
+        case CopyToPlan(source=source):
+            if isinstance(source, SubscribePlan):
+                stream = await run_subscribe(source, parameters, session, env, snapshot)
+                return StreamResponse(source.desc, stream, copy=True)
+            rows = await select_rows(source, parameters, session, env, snapshot)
+            return CopyOutResponse(source.desc, rows)
         case InsertPlan():
             return await run_insert(plan, parameters, session, env, snapshot)
+        case CopyFromPlan():
+            sink = start_copy(plan, session, env, snapshot)
+            return CopyInResponse(sink.column_count, sink)
         case UpdatePlan():
             return await run_update(plan, parameters, session, env, snapshot)
         case DeletePlan():
             return await run_delete(plan, parameters, session, env, snapshot)
-        case DeclarePlan(name=name, select=select):
-            rows = await select_rows(select, parameters, session, env, snapshot)
-            return run_declare(name, select.desc, rows, session)
+        case DeclarePlan(name=name, source=source):
+            check_declare(name, session)
+            if isinstance(source, SubscribePlan):
+                stream = await run_subscribe(source, parameters, session, env, snapshot)
+                return run_declare(name, StreamCursor(source.desc, stream), session)
+            rows = await select_rows(source, parameters, session, env, snapshot)
+            return run_declare(name, Cursor(source.desc, rows), session)
         case ExplainPlan():
             return await run_explain(plan, parameters, session, env, snapshot)
         case ExplainTimestampPlan():
@@ -112,6 +138,7 @@ async def _run(request: Request, session: Session, env: Environment) -> Response
             | CreateClusterPlan()
             | DropPlan()
             | RenameItemPlan()
+            | AlterHistoryPlan()
             | AlterSystemPlan()
         ):
             return await _ddl(request, plan, session, env)
@@ -128,7 +155,8 @@ async def select_rows(
 ) -> Sequence[Row]:
     """The rows of a query."""
     question = Question(plan.relation, plan.finishing, parameters)
-    return await run_read(question, session, env, snapshot, wanted_as_of=plan.as_of)
+    exact, at_least = (None, plan.as_of) if plan.at_least else (plan.as_of, None)
+    return await run_read(question, session, env, snapshot, wanted_as_of=exact, at_least=at_least)
 
 
 class _AnotherPlan(Exception):
@@ -182,7 +210,7 @@ async def _session_statement(plan: SessionPlan, session: Session, env: Environme
         case RollbackPlan():
             return run_rollback(session)
         case FetchPlan():
-            return run_fetch(plan, session)
+            return await run_fetch(plan, session)
         case ClosePlan():
             return run_close(plan, session)
         case DeallocatePlan(name=name):

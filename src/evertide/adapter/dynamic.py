@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from evertide.adapter import reports
 from evertide.adapter.environment import Environment
 from evertide.adapter.listed_functions import listed_functions
 from evertide.adapter.session import Session
@@ -9,13 +10,9 @@ from evertide.adapter.variables import lookup
 from evertide.catalog.builtin.notes import recent_storage_usage_rows, storage_usage_rows
 from evertide.catalog.builtin.project import audit_event_rows
 from evertide.catalog.builtin.relation import Builtin
-from evertide.catalog.objects import MaterializedView
 from evertide.catalog.snapshot import Snapshot
-from evertide.controller.compute import Facts
 from evertide.controller.orchestrator import process_name
-from evertide.controller.storage import collection_of
 from evertide.vocab.datum import Row
-from evertide.vocab.timestamp import EMPTY_FRONTIER
 
 
 async def dynamic_rows(
@@ -28,7 +25,7 @@ async def dynamic_rows(
         case "pg_proc" | "pg_operator" | "pg_cast" | "mz_functions" | "mz_operators":
             return listed_functions(builtin.name)
         case "mz_frontiers":
-            return await _frontiers(env, snapshot)
+            return await reports.frontiers(env, snapshot)
         case "mz_audit_events":
             return list(audit_event_rows(await env.catalog.audit_events(snapshot.catalog_ts)))
         case "mz_storage_usage":
@@ -38,9 +35,10 @@ async def dynamic_rows(
             return list(recent_storage_usage_rows(usages))
         case "mz_cluster_replica_statuses":
             return await _replica_statuses(env, snapshot)
-        case "mz_tick_records" | "mz_hydration_statuses":
-            reports = await env.compute.introspect(snapshot, builtin.name)
-            return [_with_replica(row, process) for process, row in reports]
+        case "mz_hydration_statuses":
+            return await reports.hydration_statuses(env, snapshot)
+        case "mz_tick_records" | "mz_arrangement_sizes" | "mz_cluster_replica_frontiers":
+            return await reports.reported(builtin.name, env, snapshot)
         case _:
             return []
 
@@ -54,12 +52,6 @@ async def _replica_statuses(env: Environment, snapshot: Snapshot) -> list[Row]:
         status = "online" if online else "offline"
         rows.append((replica.replica_id, 0, status, None, now_us))
     return rows
-
-
-def _with_replica(row: Facts, process: str) -> Row:
-    """Replicas leave the second column, the replica, to us."""
-    first, _, *rest = row
-    return (first, process, *rest)
 
 
 def _settings(builtin: Builtin, session: Session) -> list[Row]:
@@ -80,18 +72,4 @@ def _settings(builtin: Builtin, session: Session) -> list[Row]:
             "pending_restart": False,
         }
         rows.append(tuple(known.get(column.name) for column in builtin.desc.columns))
-    return rows
-
-
-async def _frontiers(env: Environment, snapshot: Snapshot) -> list[Row]:
-    """(object_id, read frontier, write frontier) of every durable collection."""
-    rows: list[Row] = []
-    for item in snapshot.items.values():
-        collection = collection_of(item, snapshot)
-        if collection is None:
-            continue
-        since = await env.storage.since(collection)
-        upper = await env.storage.upper(collection)
-        finished = upper == EMPTY_FRONTIER and isinstance(item.definition, MaterializedView)
-        rows.append((item.global_id, since, None if finished else upper))
     return rows

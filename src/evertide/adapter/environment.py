@@ -1,8 +1,10 @@
 """What a session needs of the world, by protocol or by the one class there is."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from evertide.adapter.group_commit import GroupCommit
+from evertide.adapter.read_plans import ReadPlans
+from evertide.adapter.subscriptions import Subscriptions
 from evertide.catalog.service import CatalogService
 from evertide.controller.compute import ComputeClient
 from evertide.controller.storage import Storage
@@ -25,3 +27,8 @@ class Environment:
     compute: ComputeClient
     clock: Clock
     experimental: bool = False
+    read_plans: ReadPlans = field(default_factory=ReadPlans)
+    subscriptions: Subscriptions = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "subscriptions", Subscriptions(self.catalog, self.storage))

@@ -1,25 +1,57 @@
-"""EXPLAIN: what a statement would do, without doing it."""
+"""EXPLAIN: what a statement would do, without doing it.
+
+Each form gives a text and the same as facts for JSON. The keys of the facts stay: programs read
+them.
+"""
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from evertide.adapter.client import RowsResponse
 from evertide.adapter.environment import Environment
-from evertide.adapter.leaves import BuiltinLeaf, IndexLeaf, Leaf, ShardLeaf
-from evertide.adapter.read import Question, Read, choose_as_of, large, plan_read
+from evertide.adapter.explain_names import Names
+from evertide.adapter.explain_read import choices_of
+from evertide.adapter.explain_spark import spark_text
+from evertide.adapter.read import Question, plan_read
 from evertide.adapter.session import Session
 from evertide.catalog.objects import Index, MaterializedView
 from evertide.catalog.snapshot import Snapshot
-from evertide.dataflow.build import describe
-from evertide.dataflow.delta import delta_plan
-from evertide.expr.relation import Finishing, Relation
+from evertide.dataflow.build import describe, plan_or_reason, show_nodes
+from evertide.dataflow.delta_plan import DeltaPlan
+from evertide.expr.relation import Finishing, Relation, TopK
+from evertide.expr.relation_walk import in_order_of_use, inputs_of
 from evertide.expr.scalar import Literal
-from evertide.expr.show import show_relation
+from evertide.expr.show import show_node, show_relation
+from evertide.expr.transform.decorrelate import decorrelate
+from evertide.expr.transform.lower_outer_join import lower_outer_join
 from evertide.expr.transform.passes import optimize
-from evertide.sql.plan.plans import ExplainPlan, ExplainTimestampPlan, SelectPlan
-from evertide.sql.views import inline_views, plan_item
+from evertide.expr.transform.substitute import substitute
+from evertide.sql.plan.planned import project
+from evertide.sql.plan.plans import ExplainPlan, SelectPlan
+from evertide.sql.views import inline_views, plan_item, planned_definition
+from evertide.vocab.ids import GlobalId
 from evertide.vocab.relation_desc import relation_desc
 from evertide.vocab.sql_type import TEXT
-from evertide.vocab.timestamp import Timeline, Timestamp
+from evertide.vocab.timestamp import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """The answer in both forms."""
+
+    text: str
+    facts: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Maintained:
+    """What a cluster keeps, or would keep. `note` says how; `more` is for JSON only."""
+
+    relation: Relation
+    raw: Relation
+    note: str
+    more: dict[str, object]
 
 
 async def run_explain(
@@ -29,154 +61,139 @@ async def run_explain(
     env: Environment,
     snapshot: Snapshot,
 ) -> RowsResponse:
-    """The plan of a query, or the delta plan of what a cluster maintains."""
-    if plan.select is not None:
-        text = await _explain_select(plan, plan.select, parameters, session, env, snapshot)
+    """The plan of a query, or of what a cluster maintains: one row with the whole text."""
+    names = Names(snapshot, session)
+    if plan.select is None:
+        found = _of_maintained(plan.stage, _maintained(plan, snapshot), names, snapshot)
+    elif plan.stage in ("optimized", "physical"):
+        found = await _of_read(plan.stage, plan.select, parameters, session, env, snapshot)
     else:
-        text = _explain_maintained(plan, snapshot)
+        bound = _with_parameters(plan.select, parameters)
+        query = Maintained(bound, plan.select.relation, "If it were materialized", {})
+        found = _of_maintained(plan.stage, query, names, snapshot)
+    text = found.text
     if plan.as_json:
-        text = json.dumps({"plan": text.split("\n")})
-    return _text_response("Explain", text)
+        text = json.dumps({"stage": plan.stage, **found.facts}, indent=2)
+    return RowsResponse(relation_desc(("Explain", TEXT)), [(text,)], tag="EXPLAIN")
 
 
-async def _explain_select(
-    plan: ExplainPlan,
+async def _of_read(
+    stage: str,
     select: SelectPlan,
     parameters: tuple[Literal, ...],
     session: Session,
     env: Environment,
     snapshot: Snapshot,
-) -> str:
-    if plan.stage == "raw":
-        return show_relation(select.relation)
+) -> Explained:
+    """A query as it would run now; its physical plan shows how each collection is read."""
+    names = Names(snapshot, session)
     question = Question(select.relation, select.finishing, parameters)
     read_ts = await env.oracle.read_ts(Timeline.EPOCH_MS)
     read = plan_read(question, session, env, snapshot, as_of=read_ts)
-    lines = [show_relation(read.relation), ""]
-    lines += _show_finishing(read.finishing)
-    lines += [_show_leaf(leaf) for leaf in read.leaves.values()]
-    lines.append(f"Executor: {await executor_of(read, env)}")
-    return "\n".join(lines)
+    choices = await choices_of(read, env, names)
+    how = {source.id: source.short() for source in choices.sources}
+    shown = _tree(read.relation, how.__getitem__ if stage == "physical" else names)
+    text = "\n".join([shown.text, "", *choices.lines()])
+    return Explained(text, shown.facts | choices.facts())
 
 
-async def executor_of(read: Read, env: Environment) -> str:
-    """Which executor answers, in words."""
-    if await large(read, env):
-        return "Spark SQL job on a replica (many rows)"
-    if any(isinstance(leaf, IndexLeaf) for leaf in read.leaves.values()):
-        return "index on a replica, finished in the adapter (no Spark job)"
-    if read.shard_leaves:
-        return "direct read of shards, interpreted in the adapter (no Spark job)"
-    return "interpreted in the adapter (constant)"
+def _of_maintained(stage: str, subject: Maintained, names: Names, snapshot: Snapshot) -> Explained:
+    if stage == "raw":
+        return _tree(subject.raw, names)
+    inlined = inline_views(subject.relation, snapshot, ())
+    if stage == "decorrelated":
+        return _tree(decorrelate(lower_outer_join(inlined)), names)
+    optimized = optimize(inlined)
+    made = plan_or_reason(optimized)
+    if stage == "spark":
+        return _spark(made, names)
+    delta = _delta(made, subject, names)
+    if stage in ("delta", "physical"):
+        return delta
+    tree = _tree(optimized, names)
+    return Explained(f"{tree.text}\n\n{delta.text}", tree.facts | delta.facts)
 
 
-def _show_leaf(leaf: Leaf) -> str:
-    match leaf:
-        case BuiltinLeaf(builtin=builtin):
-            return f"Source {builtin.global_id}: system relation {builtin.schema}.{builtin.name}"
-        case ShardLeaf(collection=collection, name=name):
-            return f"Source {collection.global_id}: {name}, read from its shard"
-        case IndexLeaf(index_id=index_id, name=name, keys=keys):
-            how = "all rows" if keys is None else f"lookup of {len(keys)} key"
-            return f"Source {index_id}: index {name}, {how}"
+def _tree(relation: Relation, name: Callable[[GlobalId], str]) -> Explained:
+    """In JSON a list, in which each operator stands after its inputs and only once."""
+    ordered = in_order_of_use(relation)
+    places = {id(node): place for place, node in enumerate(ordered)}
+    nodes = [
+        {
+            "node": places[id(node)],
+            "operator": type(node).__name__,
+            "inputs": [places[id(source)] for source in inputs_of(node)],
+            "text": show_node(node, name),
+        }
+        for node in ordered
+    ]
+    facts = {"nodes": nodes, "output": len(nodes) - 1}
+    return Explained(show_relation(relation, name), {"plan": facts})
 
 
-def _show_finishing(finishing: Finishing) -> list[str]:
-    lines = []
-    if finishing.order:
-        keys = [f"#{k.column}{' desc' if k.descending else ''}" for k in finishing.order]
-        lines.append(f"Finish order_by=[{', '.join(keys)}]")
-    if finishing.limit is not None or finishing.offset:
-        lines.append(f"Finish limit={finishing.limit} offset={finishing.offset}")
-    return lines
+def _delta(made: DeltaPlan | str, subject: Maintained, names: Names) -> Explained:
+    """How changes are followed, node by node, or why they cannot be."""
+    if isinstance(made, str):
+        refused: dict[str, object] = {"maintained": f"not maintainable: {made}", "delta_plan": None}
+        return Explained(f"{subject.note}: not maintainable: {made}", refused | subject.more)
+    nodes = [
+        {
+            "node": position,
+            "operator": node.operator,
+            "inputs": list(node.inputs),
+            "keeps": node.keeps,
+            "text": list(node.lines),
+        }
+        for position, node in enumerate(show_nodes(made, names))
+    ]
+    facts: dict[str, object] = {
+        "maintained": "incremental",
+        "delta_plan": {"nodes": nodes, "output": made.output},
+    }
+    return Explained(
+        f"{describe(made, names)}\n\n{subject.note}: incremental", facts | subject.more
+    )
 
 
-def _explain_maintained(plan: ExplainPlan, snapshot: Snapshot) -> str:
-    """How a materialized view or index is kept up to date."""
-    relation, note = _maintained_relation(plan, snapshot)
-    if plan.stage == "raw":
-        return show_relation(relation)
-    optimized = optimize(inline_views(relation, snapshot, ()))
-    return "\n\n".join([show_relation(optimized), describe(delta_plan(optimized)), note])
+def _spark(made: DeltaPlan | str, names: Names) -> Explained:
+    if isinstance(made, str):
+        return Explained(f"No Spark plan: {made}", {"text": None, "reason": made})
+    spark = spark_text(made, names)
+    facts = {
+        "text": spark.text,
+        "parameters": spark.parameters,
+        "inputs": spark.inputs,
+        "constants": list(spark.constants),
+        "functions": list(spark.functions),
+    }
+    return Explained("\n".join(spark.lines()), dict(facts))
 
 
-def _maintained_relation(plan: ExplainPlan, snapshot: Snapshot) -> tuple[Relation, str]:
+def _maintained(plan: ExplainPlan, snapshot: Snapshot) -> Maintained:
     if plan.relation is not None:
-        return plan.relation, "Maintained: incrementally"
+        return Maintained(plan.relation, plan.relation, "Maintained", {})
     assert plan.item_id is not None, "EXPLAIN has something to explain"
     item = snapshot.items[plan.item_id]
     relation, _ = plan_item(item, snapshot)
     match item.definition:
         case MaterializedView(as_of=as_of):
-            return relation, f"Maintained: incrementally, from {as_of} on"
-        case Index():
-            return relation, "Maintained: incrementally, in memory"
+            raw = planned_definition(item, snapshot)
+            return Maintained(relation, raw, "Maintained", {"as_of": as_of})
+        case Index(keys=keys):
+            key = [k.position for k in keys]
+            shown = ", ".join("expression" if p is None else f"#{p}" for p in key)
+            note = f"Maintained in memory, all rows by [{shown}]"
+            return Maintained(relation, relation, note, {"key": key})
         case _:
-            return relation, "Not maintained: computed when read"
+            note = "Not maintained, computed when read; if it were"
+            return Maintained(relation, planned_definition(item, snapshot), note, {})
 
 
-async def run_explain_timestamp(
-    plan: ExplainTimestampPlan,
-    parameters: tuple[Literal, ...],
-    session: Session,
-    env: Environment,
-    snapshot: Snapshot,
-) -> RowsResponse:
-    """Which timestamp a query would read at, and why."""
-    question = Question(plan.select.relation, plan.select.finishing, parameters)
-    read_ts = await env.oracle.read_ts(Timeline.EPOCH_MS)
-    read = plan_read(question, session, env, snapshot, as_of=read_ts)
-    as_of = await choose_as_of(read, env, read_ts, fixed=None, wanted=plan.select.as_of)
-    sources = [
-        (
-            leaf.name,
-            await env.storage.since(leaf.collection),
-            await env.storage.upper(leaf.collection),
-        )
-        for leaf in read.shard_leaves
-    ]
-    if plan.as_json:
-        return _text_response("Timestamp", _timestamp_json(as_of, read_ts, sources))
-    return _text_response("Timestamp", _timestamp_text(as_of, read_ts, sources))
-
-
-def _timestamp_text(
-    as_of: Timestamp, read_ts: Timestamp, sources: list[tuple[str, Timestamp, Timestamp]]
-) -> str:
-    ready = all(upper > as_of for _, _, upper in sources)
-    lines = [
-        f"                query timestamp: {as_of:>13}",
-        f"          oracle read timestamp: {read_ts:>13}",
-        f"        can respond immediately: {str(ready).lower()}",
-        "                       timeline: epoch_ms",
-    ]
-    for name, since, upper in sources:
-        lines += [
-            "",
-            f"source {name}:",
-            f"                  read frontier: [{since:>13}]",
-            f"                 write frontier: [{upper:>13}]",
-        ]
-    return "\n".join(lines)
-
-
-def _timestamp_json(
-    as_of: Timestamp, read_ts: Timestamp, sources: list[tuple[str, Timestamp, Timestamp]]
-) -> str:
-    return json.dumps(
-        {
-            "query_timestamp": as_of,
-            "oracle_read_timestamp": read_ts,
-            "timeline": "epoch_ms",
-            "can_respond_immediately": all(upper > as_of for _, _, upper in sources),
-            "sources": [
-                {"name": name, "read_frontier": since, "write_frontier": upper}
-                for name, since, upper in sources
-            ],
-        }
-    )
-
-
-def _text_response(column: str, text: str) -> RowsResponse:
-    """One row with the whole text."""
-    return RowsResponse(relation_desc((column, TEXT)), [(text,)], tag="EXPLAIN")
+def _with_parameters(select: SelectPlan, parameters: tuple[Literal, ...]) -> Relation:
+    """The query as a materialized view would hold it: cut, but in no order."""
+    finishing: Finishing = select.finishing
+    bindings = Question(select.relation, finishing, parameters).bindings
+    relation = substitute(select.relation, bindings)
+    if finishing.limit is not None or finishing.offset:
+        relation = TopK(relation, (), finishing.order, finishing.limit, finishing.offset)
+    return relation if finishing.project is None else project(relation, finishing.project)

@@ -19,12 +19,11 @@ from evertide.persist.txn import (
     TableWrite,
     Txns,
     TxnsUpperMismatch,
+    join_writes,
 )
 from evertide.vocab.clock import Clock
-from evertide.vocab.datum import Row
 from evertide.vocab.errors import SerializationFailure, UndefinedTable
 from evertide.vocab.ids import ShardId
-from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import Timestamp
 
 # With no writes, time still moves on this often, so that views and reads do not stand still.
@@ -49,13 +48,11 @@ class NotTheUpper:
 
 def merged(pending: Sequence[PendingWrite]) -> dict[ShardId, TableWrite]:
     """All sessions' rows by table, in order of arrival."""
-    rows: dict[ShardId, list[tuple[Row, int]]] = {}
-    descs: dict[ShardId, RelationDesc] = {}
+    changes: dict[ShardId, list[TableWrite]] = {}
     for write in pending:
         for shard_id, table_write in write.writes.items():
-            rows.setdefault(shard_id, []).extend(table_write.rows)
-            descs[shard_id] = table_write.desc
-    return {shard_id: TableWrite(descs[shard_id], rows[shard_id]) for shard_id in rows}
+            changes.setdefault(shard_id, []).append(table_write)
+    return {shard_id: join_writes(found) for shard_id, found in changes.items()}
 
 
 class GroupCommit:

@@ -5,21 +5,28 @@ session's cluster. EXPLAIN shows the same choice that a SELECT runs with.
 """
 
 from collections import Counter
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Final, TypeAlias
 
+from evertide.adapter.index_lookup import KeySpans, best, key_spans
 from evertide.catalog.builtin.registry import builtin_of
 from evertide.catalog.builtin.relation import Builtin
 from evertide.catalog.objects import Index, Item, View
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.storage import collection_of
 from evertide.dataflow.description import Import
+from evertide.dataflow.lookup import Lookup
 from evertide.expr.relation import Filter, Get, Project, Relation
-from evertide.expr.scalar import Call, ColumnRef, Literal, Scalar
+from evertide.expr.scalar import Scalar
+from evertide.expr.scalar_walk import move_columns
 from evertide.expr.traverse import walk
-from evertide.vocab.datum import Datum, Row
 from evertide.vocab.ids import ClusterId, GlobalId
 from evertide.vocab.relation_desc import RelationDesc
+from evertide.vocab.sql_type import SqlType
+
+# If so many entries or more have keys that are asked for, the shard is read instead.
+MANY_ENTRIES: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +38,16 @@ class BuiltinLeaf:
 
 @dataclass(frozen=True, slots=True)
 class ShardLeaf:
-    """A table or materialized view, read from its shard."""
+    """A table or materialized view, read from its shard.
+
+    Of its rows only those count for which all of the predicates are true, or one has an error.
+    """
 
     collection: Import
     name: str
+    predicates: tuple[Scalar, ...] = ()
+    # Nothing but those predicates stands above it once, so they may choose what is read.
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +58,14 @@ class IndexLeaf:
     cluster_id: ClusterId
     name: str
     desc: RelationDesc
-    keys: tuple[Row, ...] | None
+    keys: KeySpans | None
+    # Entries that it answers with at most; None: however many, for they are nowhere else.
+    most: int | None
+
+    @property
+    def lookup(self) -> Lookup | None:
+        """What its replica is asked."""
+        return None if self.keys is None else Lookup(self.keys.spans, self.keys.exact, self.most)
 
 
 Leaf: TypeAlias = BuiltinLeaf | ShardLeaf | IndexLeaf
@@ -87,7 +107,10 @@ def choose_leaves(
         assert item is not None, f"planned against a snapshot without {global_id}"
         # Two uses of one collection may want different rows of it: then all are read.
         predicates = filters.get(global_id, ()) if count == 1 else ()
-        leaves[global_id] = _leaf(item, predicates, snapshot, cluster_id)
+        leaf = _leaf(item, predicates, snapshot, cluster_id)
+        if isinstance(leaf, ShardLeaf) and count == 1:
+            leaf = replace(leaf, predicates=predicates, once=True)
+        leaves[global_id] = leaf
     return leaves
 
 
@@ -98,23 +121,28 @@ def _leaf(
     cluster_id: ClusterId | None,
 ) -> Leaf:
     indexes = [] if cluster_id is None else snapshot.indexes_on(item.item_id, cluster_id)
-    bound = _bound_columns(predicates)
-    for index in indexes:
-        assert isinstance(index.definition, Index)
-        positions = [key.position for key in index.definition.keys]
-        if all(position in bound for position in positions):
-            key = tuple(bound[p] for p in positions if p is not None)
-            return _index_leaf(index, item, (key,))
     collection = collection_of(item, snapshot)
+    most = None if collection is None else MANY_ENTRIES
+    found = [(i, key_spans(predicates, _key(i, item))) for i in indexes] if predicates else []
+    chosen = best([(index, spans) for index, spans in found if spans is not None])
+    if chosen is not None:
+        return _index_leaf(chosen[0], item, chosen[1], most)
     if collection is not None:
         return ShardLeaf(collection, item.name)
     assert indexes, f"view {item.name} was kept without an index"
-    return _index_leaf(indexes[0], item, None)
+    return _index_leaf(indexes[0], item, None, None)
 
 
-def _index_leaf(index: Item, on: Item, keys: tuple[Row, ...] | None) -> IndexLeaf:
+def _key(index: Item, on: Item) -> list[tuple[int, SqlType]]:
+    """The columns of an index's key, up to the first that is an expression."""
+    assert isinstance(index.definition, Index)
+    positions = takewhile(lambda p: p is not None, (k.position for k in index.definition.keys))
+    return [(position, on.desc.types[position]) for position in positions if position is not None]
+
+
+def _index_leaf(index: Item, on: Item, keys: KeySpans | None, most: int | None) -> IndexLeaf:
     assert index.cluster_id is not None
-    return IndexLeaf(index.global_id, index.cluster_id, index.name, on.desc, keys)
+    return IndexLeaf(index.global_id, index.cluster_id, index.name, on.desc, keys, most)
 
 
 def _filters_over_gets(relation: Relation) -> dict[GlobalId, tuple[Scalar, ...]]:
@@ -128,43 +156,8 @@ def _filters_over_gets(relation: Relation) -> dict[GlobalId, tuple[Scalar, ...]]
                 input=Project(input=Get(global_id=global_id), columns=columns),
                 predicates=predicates,
             ):
-                found[global_id] = tuple(_through(p, columns) for p in predicates)
+                moved = dict(enumerate(columns))
+                found[global_id] = tuple(move_columns(p, moved) for p in predicates)
             case _:
                 pass
     return found
-
-
-def _through(predicate: Scalar, columns: tuple[int, ...]) -> Scalar:
-    """A `column = literal` predicate over a projection, as one over its input."""
-    match predicate:
-        case Call(arguments=(ColumnRef(index=index, type=type_), Literal() as literal)):
-            return Call(
-                predicate.function, (ColumnRef(columns[index], type_), literal), predicate.type
-            )
-        case Call(arguments=(Literal() as literal, ColumnRef(index=index, type=type_))):
-            return Call(
-                predicate.function, (literal, ColumnRef(columns[index], type_)), predicate.type
-            )
-        case _:
-            return predicate
-
-
-def _bound_columns(predicates: tuple[Scalar, ...]) -> dict[int | None, Datum]:
-    """Columns that the predicates pin to one value that is not NULL."""
-    bound: dict[int | None, Datum] = {}
-    for predicate in predicates:
-        match predicate:
-            case (
-                Call(
-                    function=function,
-                    arguments=(ColumnRef(index=index), Literal(value=value)),
-                )
-                | Call(
-                    function=function,
-                    arguments=(Literal(value=value), ColumnRef(index=index)),
-                )
-            ) if function.name == "=" and value is not None:
-                bound[index] = value
-            case _:
-                pass
-    return bound

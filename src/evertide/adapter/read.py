@@ -9,15 +9,17 @@ from evertide.adapter.dynamic import dynamic_rows
 from evertide.adapter.environment import Environment
 from evertide.adapter.leaves import (
     BuiltinLeaf,
-    IndexedViews,
     IndexLeaf,
     Leaf,
     ShardLeaf,
     choose_leaves,
 )
+from evertide.adapter.read_metrics import count_index_read
+from evertide.adapter.read_plans import ReadPlan
+from evertide.adapter.selection import search, to_rows
 from evertide.adapter.session import Session
 from evertide.adapter.session_values import session_bindings
-from evertide.adapter.timestamp import check_explicit_as_of, select_as_of
+from evertide.adapter.timestamp import check_explicit_as_of, check_fixed_as_of, select_as_of
 from evertide.catalog.builtin.registry import builtin_rows
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.compute import Unanswered
@@ -28,21 +30,23 @@ from evertide.expr.interpret import Collection, evaluate, finish
 from evertide.expr.locality import interpreted_only
 from evertide.expr.relation import Finishing, Join, Relation
 from evertide.expr.scalar import Literal, Parameter, Scalar, SessionCall
+from evertide.expr.transform.fold_constants import fold_constants
 from evertide.expr.transform.passes import optimize
 from evertide.expr.transform.substitute import substitute
 from evertide.expr.traverse import walk
 from evertide.persist.faults import BelowSince
 from evertide.persist.leases import ReadHold
-from evertide.sql.views import inline_views
 from evertide.vocab.datum import Row
 from evertide.vocab.errors import ObjectNotInPrerequisiteState
 from evertide.vocab.ids import ClusterId, GlobalId
 from evertide.vocab.relation_desc import ColumnDesc, RelationDesc
-from evertide.vocab.timestamp import Timeline, Timestamp
+from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp
 from evertide.vocab.update import Update
 
 # Above this many updates a query runs as a Spark job on a replica.
 SPARK_RECORDS = 200_000
+# From so many updates on, rows are looked for in columns.
+IMAGE_RECORDS = 500
 # Above this many rows the interpreter runs on a thread, so that other sessions go on.
 THREAD_ROWS = 2_000
 # The same for queries with joins, which may multiply them.
@@ -93,13 +97,44 @@ def plan_read(
     use_indexes: bool = True,
 ) -> Read:
     """Put parameters and session values in, inline views, optimise, choose leaves."""
+    plan = _plan(question, session, env, snapshot, use_indexes=use_indexes)
+    return _filled(plan, question, session, env, snapshot, as_of)
+
+
+def _plan(
+    question: Question,
+    session: Session,
+    env: Environment,
+    snapshot: Snapshot,
+    *,
+    use_indexes: bool = True,
+) -> ReadPlan:
     cluster = snapshot.cluster_named(session.cluster)
     cluster_id = None if cluster is None or not use_indexes else cluster.cluster_id
-    bindings = question.bindings | session_bindings(session, env, as_of)
-    relation = inline_views(question.relation, snapshot, IndexedViews(snapshot, cluster_id))
-    relation = bind_catalog_functions(substitute(relation, bindings), snapshot, session)
-    relation = optimize(relation)
-    leaves = choose_leaves(relation, snapshot, cluster_id)
+    return env.read_plans.plan(question.relation, snapshot, cluster_id)
+
+
+def _filled(
+    plan: ReadPlan,
+    question: Question,
+    session: Session,
+    env: Environment,
+    snapshot: Snapshot,
+    as_of: Timestamp,
+) -> Read:
+    """The plan with all that was left open in it."""
+    relation = plan.relation
+    if plan.has_parameters or plan.has_session_calls:
+        bindings = question.bindings
+        if plan.has_session_calls:
+            bindings |= session_bindings(session, env, as_of)
+        relation = substitute(relation, bindings)
+    if plan.asks_catalog:
+        relation = optimize(bind_catalog_functions(relation, snapshot, session))
+    elif relation is not plan.relation:
+        relation = fold_constants(relation)
+    leaves = choose_leaves(relation, snapshot, plan.cluster_id)
+    cluster = snapshot.cluster_named(session.cluster)
     cluster_id = None if cluster is None else cluster.cluster_id
     return Read(relation, question.finishing, snapshot, cluster_id, leaves)
 
@@ -111,19 +146,29 @@ async def run_read(
     snapshot: Snapshot,
     *,
     wanted_as_of: Timestamp | None = None,
+    at_least: Timestamp | None = None,
 ) -> list[Row]:
-    """The rows of a query, strict serializable: nothing finished before it began is missed."""
+    """The rows of a query, strict serializable: nothing finished before it began is missed.
+
+    `at_least`: not before this time either, which may be one that is yet to come.
+    """
+    plan = _plan(question, session, env, snapshot)
+    if wanted_as_of is None and plan.is_timeless:
+        read = _filled(plan, question, session, env, snapshot, MIN_TS)
+        return await compute_rows(read, {})
     read_ts = await env.oracle.read_ts(Timeline.EPOCH_MS)
-    guess = read_ts if wanted_as_of is None else wanted_as_of
-    read = plan_read(question, session, env, snapshot, as_of=guess)
+    earliest = read_ts if at_least is None else max(read_ts, at_least)
+    guess = earliest if wanted_as_of is None else wanted_as_of
+    read = _filled(plan, question, session, env, snapshot, guess)
     if not read.needs_timestamp:
         return await _finish(read, env, session, guess)
     fixed = session.transaction.reading_as_of() if session.transaction is not None else None
-    as_of, hold = await _choose_and_hold(read, env, session, read_ts, fixed, wanted_as_of)
+    check_fixed_as_of(fixed, at_least)
+    as_of, hold = await _choose_and_hold(read, env, session, earliest, fixed, wanted_as_of)
     with hold:
         if as_of != guess:
             # mz_now() stands for the timestamp that was chosen.
-            read = plan_read(question, session, env, snapshot, as_of=as_of)
+            read = _filled(plan, question, session, env, snapshot, as_of)
         if session.transaction is not None:
             session.transaction.start_reading(as_of)
         try:
@@ -168,11 +213,11 @@ async def _choose_and_hold(
         transaction = session.transaction
         if transaction is not None and transaction.explicit and fixed is None:
             transaction.holds.append(hold)
-            transaction.holds.append(await _hold_domain(read, env, as_of))
+            transaction.holds.append(await hold_domain(read, env, as_of))
         return as_of, hold
 
 
-async def _hold_domain(read: Read, env: Environment, as_of: Timestamp) -> ReadHold:
+async def hold_domain(read: Read, env: Environment, as_of: Timestamp) -> ReadHold:
     """Hold what can be held: what is not readable any more is refused when it is read."""
     domain = read_domain(read)
     while True:
@@ -227,13 +272,48 @@ async def _wait_for_read_ts(
 
 
 async def _finish(read: Read, env: Environment, session: Session, as_of: Timestamp) -> list[Row]:
-    collection = await _by_spark(read, env, as_of)
+    found = await _by_image(read, env, as_of)
+    if found is not None:
+        return await compute_rows(read, found)
+    collection = await by_spark(read, env, as_of)
     if collection is not None:
         return finish(collection, read.finishing, read.relation.types)
     fetched = {
-        global_id: await _fetch(leaf, read, env, session, as_of)
+        global_id: await fetch_leaf(leaf, read, env, session, as_of)
         for global_id, leaf in read.leaves.items()
     }
+    return await compute_rows(read, fetched)
+
+
+async def _by_image(
+    read: Read, env: Environment, as_of: Timestamp
+) -> Mapping[GlobalId, Collection] | None:
+    """Some rows of one large collection, found by columns; None where that is no way to do it."""
+    leaf = searched_leaf(read)
+    if leaf is None or await env.storage.records(leaf.collection) < IMAGE_RECORDS:
+        return None
+    await env.storage.wait_for_upper(leaf.collection, as_of)
+    image = await env.storage.columns.image(leaf.collection, as_of)
+    types = leaf.collection.desc.types
+    found = None if image is None else search(image, leaf.predicates, types)
+    if found is None or sum(map(len, found.places)) > SPARK_RECORDS:
+        return None
+    table, counts = found.table()
+    rows = Collection(list(zip(to_rows(table, types), counts.tolist(), strict=True)), [])
+    return dict.fromkeys(read.leaves, rows)
+
+
+def searched_leaf(read: Read) -> ShardLeaf | None:
+    """The collection that is all a read looks at, if it looks for some of its rows only."""
+    match list(read.leaves.values()):
+        case [ShardLeaf(once=True, predicates=(_, *_)) as leaf]:
+            return leaf
+        case _:
+            return None
+
+
+async def compute_rows(read: Read, fetched: Mapping[GlobalId, Collection]) -> list[Row]:
+    """The rows of a read whose leaves are at hand."""
     total = sum(len(leaf.rows) for leaf in fetched.values())
     budget = Budget()
 
@@ -253,9 +333,10 @@ def _joins(relation: Relation) -> bool:
     return any(isinstance(node, Join) for node in walk(relation))
 
 
-async def _fetch(
+async def fetch_leaf(
     leaf: Leaf, read: Read, env: Environment, session: Session, as_of: Timestamp
 ) -> Collection:
+    """What a collection holds at the timestamp, or that part of it which the read needs."""
     match leaf:
         case BuiltinLeaf(builtin=builtin):
             if builtin.dynamic:
@@ -267,10 +348,21 @@ async def _fetch(
             contents = await env.storage.contents(collection, as_of)
             return Collection(list(contents.rows), list(contents.errors))
         case IndexLeaf():
-            updates = await env.compute.peek_index(
-                read.snapshot, leaf.cluster_id, leaf.index_id, leaf.desc, leaf.keys, as_of
-            )
-            return _collection(updates)
+            return await _peek_index(leaf, read.snapshot, env, as_of)
+
+
+async def _peek_index(
+    leaf: IndexLeaf, snapshot: Snapshot, env: Environment, as_of: Timestamp
+) -> Collection:
+    try:
+        updates = await env.compute.peek_index(
+            snapshot, leaf.cluster_id, leaf.index_id, leaf.desc, leaf.lookup, as_of
+        )
+    except Unanswered:
+        count_index_read(answered=False)
+        raise
+    count_index_read(answered=True)
+    return _collection(updates)
 
 
 async def large(read: Read, env: Environment) -> bool:
@@ -283,7 +375,7 @@ async def large(read: Read, env: Environment) -> bool:
     return sum([await env.storage.records(leaf.collection) for leaf in shards]) > SPARK_RECORDS
 
 
-async def _by_spark(read: Read, env: Environment, as_of: Timestamp) -> Collection | None:
+async def by_spark(read: Read, env: Environment, as_of: Timestamp) -> Collection | None:
     """The rows computed by a replica's Spark; None where the interpreter should do it."""
     if not await large(read, env):
         return None

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evertide.adapter.client import Prepared
+from evertide.adapter.client import Prepared, RowStream
 from evertide.adapter.transaction import Transaction
 from evertide.adapter.variables import VARIABLES, Variables, duration_ms
 from evertide.vocab.datum import Row
@@ -26,6 +26,14 @@ class Cursor:
     fetched: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class StreamCursor:
+    """Rows that still come, DECLAREd."""
+
+    desc: RelationDesc
+    rows: RowStream
+
+
 @dataclass(slots=True)
 class Session:
     """Belongs to one connection; nobody else touches it."""
@@ -36,7 +44,7 @@ class Session:
     connection_id: int = field(default_factory=lambda: secrets.randbits(31))
     transaction: Transaction | None = None
     prepared: dict[str, Prepared] = field(default_factory=dict)
-    cursors: dict[str, Cursor] = field(default_factory=dict)
+    cursors: dict[str, Cursor | StreamCursor] = field(default_factory=dict)
     notices: list[Notice] = field(default_factory=list)
 
     @property

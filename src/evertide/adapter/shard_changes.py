@@ -6,12 +6,14 @@ store transaction as the catalog append, so that no crash can part them.
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Final
 
 from evertide.catalog.objects import Index, Item, MaterializedView, Table, View
 from evertide.catalog.snapshot import Snapshot
 from evertide.catalog.transact import TransactResult
 from evertide.dataflow.description import Import, hold_owner
 from evertide.persist.state import (
+    DEFAULT_SINCE_LAG,
     Changed,
     ShardChange,
     ShardState,
@@ -21,9 +23,13 @@ from evertide.persist.state import (
     initial_state,
     release_hold,
     set_hold,
+    set_since_lag,
 )
 from evertide.vocab.ids import ShardId
 from evertide.vocab.timestamp import Timestamp
+
+# Reads begin at most so long before the upper, unless they ask for a time.
+LEAST_SINCE_LAG: Final = 1_000
 
 
 def shard_changes(
@@ -37,15 +43,26 @@ def shard_changes(
     for item in result.dropped_items:
         for change in _dropped(item, snapshot):
             _add(changes, change)
+    for before, after in result.changed_items:
+        if after.shard_id is not None and before.history_ms != after.history_ms:
+            lag = partial(set_since_lag, since_lag=since_lag(after))
+            _add(changes, ShardChange(after.shard_id, existing(lag)))
     return list(changes.values())
+
+
+def since_lag(item: Item) -> int:
+    """How far the since of an item's shard trails its upper; never so little that reads under way
+    would lose what they read."""
+    return DEFAULT_SINCE_LAG if item.history_ms is None else max(item.history_ms, LEAST_SINCE_LAG)
 
 
 def _created(item: Item, imports: Sequence[Import]) -> list[ShardChange]:
     match item.definition:
         case Table(shard_id=shard_id):
-            return [create(shard_id, initial_state())]
+            return [create(shard_id, initial_state(since_lag=since_lag(item)))]
         case MaterializedView(shard_id=shard_id, as_of=as_of):
-            first = initial_state(since=as_of, writer=item.global_id)
+            lag = since_lag(item)
+            first = initial_state(since=as_of, writer=item.global_id, since_lag=lag)
             return [create(shard_id, first), *(_hold(i.shard_id, item, as_of) for i in imports)]
         case View() | Index():
             return []

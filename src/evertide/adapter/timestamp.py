@@ -19,6 +19,15 @@ def select_as_of(*, oracle_read_ts: Timestamp, sinces: Sequence[Timestamp]) -> T
     return max([oracle_read_ts, *sinces])
 
 
+def check_fixed_as_of(fixed: Timestamp | None, at_least: Timestamp | None) -> None:
+    """Within a transaction that reads at one time already, no later one can be asked for."""
+    if fixed is not None and at_least is not None and fixed < at_least:
+        raise DataException(
+            "could not find a valid timestamp for the query",
+            detail=f"the transaction reads at {fixed}, which is before {at_least}",
+        )
+
+
 def check_explicit_as_of(as_of: Timestamp, sinces: Sequence[Timestamp]) -> Timestamp:
     """A timestamp the user asked for: readable, or refused."""
     since = max(sinces, default=Timestamp(0))

@@ -4,6 +4,7 @@ from evertide.adapter.client import CommandResponse
 from evertide.adapter.environment import Environment
 from evertide.adapter.session import Session
 from evertide.adapter.transaction import Transaction, Writing
+from evertide.adapter.write import commit_transaction
 from evertide.sql.plan.plans import BeginPlan
 from evertide.vocab.errors import Notice
 
@@ -34,8 +35,8 @@ async def run_commit(session: Session, env: Environment) -> CommandResponse:
         return CommandResponse("ROLLBACK")
     work = transaction.work
     try:
-        if isinstance(work, Writing) and any(work.rows.values()):
-            await env.writes.write(work.writes(), work.names)
+        if isinstance(work, Writing):
+            await commit_transaction(work, env)
     finally:
         session.end_transaction()
     return CommandResponse("COMMIT")

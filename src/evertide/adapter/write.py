@@ -2,18 +2,32 @@
 
 Rows that depend on nothing stored go to group commit, or wait for COMMIT. Rows computed from stored
 ones are optimistic: they are computed at the last complete timestamp and committed only if nothing
-was committed since; else they are computed again.
+that they read has changed since; else they are computed again.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from evertide.adapter.client import CommandResponse, Response, RowsResponse
 from evertide.adapter.environment import Environment
 from evertide.adapter.group_commit import NotTheUpper
 from evertide.adapter.read import Question, run_read
+from evertide.adapter.read_for_write import (
+    WriteRead,
+    note_update,
+    read_found,
+    read_gone,
+    read_rows,
+)
+from evertide.adapter.selection import to_rows
 from evertide.adapter.session import Session
 from evertide.adapter.session_values import session_bindings
+from evertide.adapter.transaction import ReadSet, Writing
 from evertide.catalog.objects import Item, Table
 from evertide.catalog.snapshot import Snapshot
 from evertide.expr.compile import compile_scalar
@@ -22,17 +36,18 @@ from evertide.expr.scalar import Literal
 from evertide.expr.transform.substitute import Bindings, substitute_scalar
 from evertide.expr.traverse import gets
 from evertide.persist.txn import TableWrite
-from evertide.sql.plan.plans import DeletePlan, InsertPlan, Returning, UpdatePlan
-from evertide.vocab.datum import Row
-from evertide.vocab.errors import (
-    ActiveTransaction,
-    NotNullViolation,
-    SerializationFailure,
-    UndefinedTable,
+from evertide.sql.plan.plans import (
+    DeletePlan,
+    InsertPlan,
+    LiteralColumns,
+    Returning,
+    UpdatePlan,
 )
+from evertide.vocab.datum import Row
+from evertide.vocab.errors import NotNullViolation, SerializationFailure, UndefinedTable
 from evertide.vocab.ids import ItemId
 from evertide.vocab.relation_desc import RelationDesc
-from evertide.vocab.timestamp import Timestamp, step_back
+from evertide.vocab.timestamp import MIN_TS, Timestamp
 
 # Attempts before a read-then-write gives up; after the first few it keeps others out.
 MAX_ATTEMPTS = 100
@@ -41,15 +56,14 @@ OPTIMISTIC_ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a statement does to its table: rows that go and rows that come, and its answer."""
+    """What a statement does to its table, how many rows it counts, and which it may return."""
 
-    removed: Sequence[Row]
-    added: Sequence[Row]
+    write: TableWrite
     count: int
+    shown: Sequence[Row] = ()
 
-    @property
-    def diffs(self) -> list[tuple[Row, int]]:
-        return [(row, -1) for row in self.removed] + [(row, 1) for row in self.added]
+
+Compute: TypeAlias = Callable[[WriteRead], Awaitable[Change]]
 
 
 async def run_insert(
@@ -60,22 +74,38 @@ async def run_insert(
     snapshot: Snapshot,
 ) -> Response:
     """INSERT ... VALUES at once, INSERT ... SELECT of stored rows by read-then-write."""
-    table = _table(plan.table_id, snapshot)
+    table = table_of(plan.table_id, snapshot)
+    if isinstance(plan.source, LiteralColumns):
+        return await _insert_columns(plan, plan.source.table, table, session, env)
     question = Question(plan.source.relation, plan.source.finishing, parameters)
 
-    async def compute(as_of: Timestamp | None) -> Change:
-        rows = await run_read(question, session, env, snapshot, wanted_as_of=as_of)
+    def added(rows: Sequence[Row]) -> Change:
         check_not_null(rows, table.desc, table.name)
-        return Change([], rows, len(rows))
+        return Change(TableWrite(table.desc, [(row, 1) for row in rows]), len(rows), rows)
+
+    async def compute(how: WriteRead) -> Change:
+        return added(await read_rows(question, how))
 
     if gets(plan.source.relation):
-        change = await _read_then_write(table, compute, session, env)
+        change = await _read_then_write(table, compute, session, env, snapshot)
     else:
-        change = await compute(None)
-        await _write(table, change, session, env)
-    return _answer(
-        "INSERT 0", change, change.added, plan.returning, _bindings(question, session, env)
-    )
+        change = added(await run_read(question, session, env, snapshot))
+        await write_change(table, change.write, session, env)
+    return _answer("INSERT 0", change, plan.returning, _bindings(question, session, env))
+
+
+async def _insert_columns(
+    plan: InsertPlan, rows: pa.Table, table: Item, session: Session, env: Environment
+) -> Response:
+    """INSERT of constants that are columns already."""
+    for column, values in zip(table.desc.columns, rows.columns, strict=True):
+        if not column.nullable and values.null_count:
+            raise null_in(column.name, table.name)
+    diffs = rows.append_column("d", pa.repeat(pa.scalar(1, pa.int64()), rows.num_rows))
+    shown = [] if plan.returning is None else to_rows(rows, table.desc.types)
+    change = Change(TableWrite(table.desc, (), (diffs,)), rows.num_rows, shown)
+    await write_change(table, change.write, session, env)
+    return _answer("INSERT 0", change, plan.returning, session_bindings(session, env, MIN_TS))
 
 
 async def run_delete(
@@ -86,17 +116,20 @@ async def run_delete(
     snapshot: Snapshot,
 ) -> Response:
     """DELETE: the selected rows go."""
-    table = _table(plan.table_id, snapshot)
+    table = table_of(plan.table_id, snapshot)
     question = Question(plan.selection, Finishing(), parameters)
 
-    async def compute(as_of: Timestamp | None) -> Change:
-        rows = await run_read(question, session, env, snapshot, wanted_as_of=as_of)
-        return Change(rows, [], len(rows))
+    async def compute(how: WriteRead) -> Change:
+        if plan.returning is None:
+            gone = await read_gone(question, how)
+            if gone is not None:
+                count = -(pc.sum(gone["d"]).as_py() or 0)
+                return Change(TableWrite(table.desc, (), (gone,)), count)
+        rows = await read_rows(question, how)
+        return Change(TableWrite(table.desc, [(row, -1) for row in rows]), len(rows), rows)
 
-    change = await _read_then_write(table, compute, session, env)
-    return _answer(
-        "DELETE", change, change.removed, plan.returning, _bindings(question, session, env)
-    )
+    change = await _read_then_write(table, compute, session, env, snapshot)
+    return _answer("DELETE", change, plan.returning, _bindings(question, session, env))
 
 
 async def run_update(
@@ -110,77 +143,130 @@ async def run_update(
 
     One query computes both: the new values stand behind the old ones.
     """
-    table = _table(plan.table_id, snapshot)
+    table = table_of(plan.table_id, snapshot)
     arity = table.desc.arity
     question = Question(Map(plan.selection, plan.assignments), Finishing(), parameters)
 
-    async def compute(as_of: Timestamp | None) -> Change:
-        both = await run_read(question, session, env, snapshot, wanted_as_of=as_of)
+    async def compute(how: WriteRead) -> Change:
+        both, found = await read_found(question, how)
         added = [row[arity:] for row in both]
         check_not_null(added, table.desc, table.name)
-        return Change([row[:arity] for row in both], added, len(both))
+        if found is not None and both:
+            note_update(found, table, added, how)
+        diffs = [(row[:arity], -1) for row in both] + [(row, 1) for row in added]
+        return Change(TableWrite(table.desc, diffs), len(both), added)
 
-    change = await _read_then_write(table, compute, session, env)
-    return _answer(
-        "UPDATE", change, change.added, plan.returning, _bindings(question, session, env)
-    )
+    change = await _read_then_write(table, compute, session, env, snapshot)
+    return _answer("UPDATE", change, plan.returning, _bindings(question, session, env))
 
 
 async def _read_then_write(
-    table: Item,
-    compute: Callable[[Timestamp | None], Awaitable[Change]],
-    session: Session,
-    env: Environment,
+    table: Item, compute: Compute, session: Session, env: Environment, snapshot: Snapshot
 ) -> Change:
-    """Compute at the last complete timestamp, commit at the very next, or start again."""
-    if session.transaction is not None and session.transaction.explicit:
-        raise ActiveTransaction(
-            "statements that read and write cannot be run inside a transaction block",
-            hint="Run the statement on its own, outside BEGIN and COMMIT.",
-        )
+    """Compute at the last complete timestamp, commit while that still holds, or start again.
+
+    In a block the commit comes with COMMIT, and what does not hold any more is an error there.
+    """
+    transaction = session.transaction
+    if transaction is not None and transaction.explicit:
+        writing = transaction.start_writing()
+        if writing.read_set is None:
+            writing.read_set = ReadSet(await env.txns.upper())
+        return await _compute(table, compute, WriteRead(session, env, snapshot, writing, True))
     for attempt in range(MAX_ATTEMPTS):
-        if attempt < OPTIMISTIC_ATTEMPTS:
-            change = await _attempt(table, compute, env)
-        else:
-            async with env.writes.lock:
-                change = await _attempt(table, compute, env)
-        if change is not None:
-            return change
+        async with env.writes.lock if attempt >= OPTIMISTIC_ATTEMPTS else nullcontext():
+            alone = Writing(read_set=ReadSet(await env.txns.upper()))
+            how = WriteRead(session, env, snapshot, alone, False)
+            change = await _compute(table, compute, how)
+            if change.write.empty or await commit_if_unchanged(alone, env) is True:
+                return change
     raise SerializationFailure(
         f'could not write to table "{table.name}": other writers were always first',
         hint="Try the statement again.",
     )
 
 
-async def _attempt(
-    table: Item, compute: Callable[[Timestamp | None], Awaitable[Change]], env: Environment
-) -> Change | None:
-    """One optimistic try; None if somebody else committed in between."""
-    upper = await env.txns.upper()
-    change = await compute(step_back(upper))
-    if not change.diffs:
-        return change
+async def _compute(table: Item, compute: Compute, how: WriteRead) -> Change:
+    change = await compute(how)
     assert table.shard_id is not None
-    writes = {table.shard_id: TableWrite(table.desc, change.diffs)}
-    outcome = await env.writes.write_if(writes, {table.shard_id: table.name}, upper)
-    return None if isinstance(outcome, NotTheUpper) else change
+    how.writing.add(table.shard_id, table.name, change.write)
+    return change
 
 
-async def _write(table: Item, change: Change, session: Session, env: Environment) -> None:
+async def commit_transaction(work: Writing, env: Environment) -> None:
+    """Commit what a block has collected; 40001 if something that it read has changed since."""
+    writes = work.writes()
+    if not writes:
+        return
+    if work.read_set is None:
+        await env.writes.write(writes, work.names)
+        return
+    done = await commit_if_unchanged(work, env)
+    if done is None:
+        async with env.writes.lock:
+            done = await commit_if_unchanged(work, env, MAX_ATTEMPTS)
+    if not done:
+        raise SerializationFailure(
+            "could not serialize access due to concurrent update",
+            hint="Rows that the transaction read have changed since. Run it again.",
+        )
+
+
+async def commit_if_unchanged(
+    work: Writing, env: Environment, attempts: int = OPTIMISTIC_ATTEMPTS
+) -> bool | None:
+    """Commit, unless something that was read has changed since: False.
+
+    Each try names the upper of all tables up to which that is known, and the store commits only if
+    it is still that. None: others were always first, with writes that do not matter here.
+    """
+    writes, read_set = work.writes(), work.read_set
+    assert read_set is not None, "what depends on nothing goes to group commit"
+    for _ in range(attempts):
+        # First the upper, then the states: these hold at least what that promises.
+        upper = await env.txns.upper()
+        if upper != read_set.upper and not await _unchanged(read_set, env):
+            return False
+        outcome = await env.writes.write_if(writes, work.names, upper)
+        if not isinstance(outcome, NotTheUpper):
+            _note_images(work, outcome, env)
+            return True
+    return None
+
+
+async def _unchanged(read_set: ReadSet, env: Environment) -> bool:
+    collections = list(read_set.collections.values())
+    look = await env.storage.look(collections)
+    return all(look.unchanged(one, read_set.upper) for one in collections)
+
+
+def _note_images(work: Writing, at: Timestamp, env: Environment) -> None:
+    """The next statement that looks for rows should find the images up to date.
+
+    Nobody else has changed the tables that were read, so an image with all of the transaction's
+    changes is the table at its timestamp.
+    """
+    for shard_id, changes in work.changes.items():
+        seen = work.images.get(shard_id)
+        whole = seen is not None and seen.changes == len(changes)
+        image = seen.image if seen is not None and whole else None
+        if changes:
+            env.storage.images.committed(shard_id, changes[-1].desc, image, at)
+
+
+async def write_change(table: Item, write: TableWrite, session: Session, env: Environment) -> None:
     """Into the transaction's collected writes, or committed with whoever waits now."""
     assert table.shard_id is not None
     transaction = session.transaction
     if transaction is not None and transaction.explicit:
-        writing = transaction.start_writing()
-        writing.add(table.shard_id, table.name, table.desc, change.diffs)
-    elif change.diffs:
-        writes = {table.shard_id: TableWrite(table.desc, change.diffs)}
-        await env.writes.write(writes, {table.shard_id: table.name})
+        transaction.start_writing().add(table.shard_id, table.name, write)
+    elif not write.empty:
+        await env.writes.write({table.shard_id: write}, {table.shard_id: table.name})
 
 
 def _bindings(question: Question, session: Session, env: Environment) -> Bindings:
     """What RETURNING may name beside columns; no timestamp was chosen for mz_now()."""
-    return question.bindings | session_bindings(session, env, Timestamp(0))
+    return question.bindings | session_bindings(session, env, MIN_TS)
 
 
 def check_not_null(rows: Sequence[Row], desc: RelationDesc, table: str) -> None:
@@ -189,26 +275,28 @@ def check_not_null(rows: Sequence[Row], desc: RelationDesc, table: str) -> None:
     for row in rows:
         for i in required:
             if row[i] is None:
-                name = desc.columns[i].name
-                raise NotNullViolation(
-                    f'null value in column "{name}" of relation "{table}" violates not-null'
-                    " constraint"
-                )
+                raise null_in(desc.columns[i].name, table)
 
 
-def _table(table_id: ItemId, snapshot: Snapshot) -> Item:
+def null_in(column: str, table: str) -> NotNullViolation:
+    """23502, which names the column."""
+    return NotNullViolation(
+        f'null value in column "{column}" of relation "{table}" violates not-null constraint'
+    )
+
+
+def table_of(table_id: ItemId, snapshot: Snapshot) -> Item:
+    """The table, if it is still there."""
     item = snapshot.items.get(table_id)
     if item is None or not isinstance(item.definition, Table):
         raise UndefinedTable(f"unknown catalog item '{table_id}'")
     return item
 
 
-def _answer(
-    word: str, change: Change, rows: Sequence[Row], returning: Returning | None, bindings: Bindings
-) -> Response:
+def _answer(word: str, change: Change, returning: Returning | None, bindings: Bindings) -> Response:
     if returning is None:
         return CommandResponse(f"{word} {change.count}")
     bound = [substitute_scalar(scalar, bindings) for scalar in returning.scalars]
     functions = [compile_scalar(scalar) for scalar in bound]
-    returned = [tuple(function(row) for function in functions) for row in rows]
+    returned = [tuple(function(row) for function in functions) for row in change.shown]
     return RowsResponse(returning.desc, returned, tag=word)

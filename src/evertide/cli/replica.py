@@ -27,6 +27,7 @@ from evertide.spark.evaluate import Evaluator
 from evertide.spark.holds import keep_holds
 from evertide.spark.peek import PeekServer
 from evertide.spark.session import SessionSettings
+from evertide.spark.subscribe import Subscribes
 from evertide.spark.worker import Worker
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import Timestamp
@@ -89,12 +90,14 @@ async def _run(boot: Boot, opened: Opened, notifier: Notifier) -> int:
     follower = CatalogFollower(boot.process, opened, worker)
     settings = SessionSettings(scratch / "spark")
     application = SparkApplication(settings, worker, opened.storage, boot.config.tick_engine)
-    server = PeekServer(worker, follower, application.one_shot)
+    subscribes = Subscribes(worker, opened.storage, opened.storage.following)
+    server = PeekServer(worker, follower, application.one_shot, subscribes)
     await server.start(socket_path(runtime, boot.process))
     try:
         return await until_stopped(
             follower.run(),
             worker.run(),
+            subscribes.run(),
             application.run(),
             keep_holds(opened.persist, worker),
             opened.catalog.wait_failed(),

@@ -17,7 +17,9 @@ from evertide.pgwire.messages import (
     BrokenStream,
     CancelRequest,
     Close,
-    CopyInput,
+    CopyData,
+    CopyDone,
+    CopyFail,
     Describe,
     Encryption,
     EncryptionRequest,
@@ -112,6 +114,9 @@ class _Fields:
         except ValueError:
             raise ProtocolViolation(f"invalid message subtype {kind[0]}") from None
 
+    def rest(self) -> bytes:
+        return self.take(len(self._body) - self._at)
+
     def end(self) -> None:
         if self._at != len(self._body):
             raise ProtocolViolation("invalid message format")
@@ -133,6 +138,8 @@ _READERS: dict[bytes, _Reader] = {
     b"D": lambda fields: Describe(fields.target(), fields.text()),
     b"E": lambda fields: Execute(fields.text(), fields.int32()),
     b"C": lambda fields: Close(fields.target(), fields.text()),
+    b"d": lambda fields: CopyData(fields.rest()),
+    b"f": lambda fields: CopyFail(fields.text()),
 }
 # These carry nothing that is looked at.
 _OPAQUE: dict[bytes, FrontendMessage] = {
@@ -140,9 +147,7 @@ _OPAQUE: dict[bytes, FrontendMessage] = {
     b"H": Flush(),
     b"X": Terminate(),
     b"F": FunctionCall(),
-    b"d": CopyInput(),
-    b"c": CopyInput(),
-    b"f": CopyInput(),
+    b"c": CopyDone(),
 }
 _KNOWN_TAGS = _READERS.keys() | _OPAQUE.keys()
 

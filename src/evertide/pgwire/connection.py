@@ -20,10 +20,14 @@ from evertide.pgwire.machine import Machine
 from evertide.pgwire.replies import Severity
 from evertide.pgwire.requests import (
     AnswerEncryption,
+    Arrived,
     BackendKey,
     CancelBackend,
     Disconnect,
     EndImplicit,
+    GivenRows,
+    GiveRows,
+    NextMessage,
     OpenSession,
     Outcome,
     PrepareStatement,
@@ -33,6 +37,8 @@ from evertide.pgwire.requests import (
     SendRows,
     SessionOpened,
     Steps,
+    TakenRows,
+    TakeRows,
 )
 from evertide.vocab.errors import InternalError, QueryCanceled, SqlError
 
@@ -104,6 +110,7 @@ class Connection(asyncio.Protocol):
             self._session.cancel()
         error = QueryCanceled("canceling statement due to user request")
         self._channel.pressure.interrupt(error)
+        self._inbox.interrupt(error)
 
     async def shut_down(self, error: SqlError) -> None:
         """Tell the client why, hang up, and wait until the session is closed."""
@@ -160,6 +167,18 @@ class Connection(asyncio.Protocol):
                 await self._channel.write_and_drain(payload, interruptible=True)
             case RunStatement():
                 return await self._run(request)
+            case TakeRows(stream, most):
+                return TakenRows(await stream.take(most))
+            case NextMessage():
+                message = await self._inbox.next_message(interruptible=True)
+                if message is None:
+                    raise ClientGone
+                return Arrived(message)
+            case GiveRows(sink, received):
+                if received is None:
+                    return GivenRows(await sink.finish())
+                await sink.feed(received)
+                return GivenRows(None)
             case PrepareStatement(text, parameter_oids):
                 return await self._open_session.prepare(text, parameter_oids)
             case EndImplicit(failed):

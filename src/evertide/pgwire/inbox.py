@@ -22,6 +22,8 @@ class Inbox:
         self._queued_bytes = 0
         self._closed = False
         self._arrival: asyncio.Future[None] | None = None
+        self._interruptible = False
+        self._interruption: Exception | None = None
 
     def feed(self, received: bytes) -> None:
         """Take what came from the network; too much of it stops the reading."""
@@ -35,9 +37,18 @@ class Inbox:
             self._channel.set_reading(False)
         self._wake()
 
-    async def next_message(self) -> FrontendMessage | None:
-        """The next message in order; None when there will be no more."""
+    async def next_message(self, *, interruptible: bool = False) -> FrontendMessage | None:
+        """The next message in order; None when there will be no more.
+
+        `interruptible`: a statement waits for it, so `interrupt` raises its error here.
+        """
+        self._interruptible = interruptible
+        if not interruptible:
+            self._interruption = None
         while not self._closed:
+            if self._interruption is not None:
+                error, self._interruption = self._interruption, None
+                raise error
             if self._messages:
                 return self._messages.popleft()
             self._queued_bytes = 0
@@ -45,6 +56,12 @@ class Inbox:
             self._arrival = asyncio.get_running_loop().create_future()
             await self._arrival
         return None
+
+    def interrupt(self, error: Exception) -> None:
+        """End a statement that waits for messages, now or when it next does so."""
+        if self._interruptible:
+            self._interruption = error
+            self._wake()
 
     def close(self) -> None:
         """No more messages; those still queued are dropped."""

@@ -13,21 +13,27 @@ import structlog
 
 from evertide.adapter.client import (
     CommandResponse,
+    CopyInResponse,
     CopyOutResponse,
     EmptyResponse,
     Prepared,
     Response,
     RowsResponse,
+    RowStream,
     SessionClient,
+    StreamResponse,
     TransactionStatus,
 )
 from evertide.pgwire import metrics, replies, startup
+from evertide.pgwire.copy_in import copy_in
 from evertide.pgwire.messages import (
     Bind,
     BrokenStream,
     CancelRequest,
     Close,
-    CopyInput,
+    CopyData,
+    CopyDone,
+    CopyFail,
     Describe,
     Encryption,
     EncryptionRequest,
@@ -58,6 +64,7 @@ from evertide.pgwire.requests import (
     open_session,
     prepare,
     run,
+    take,
 )
 from evertide.pgwire.values import TEXT_FORMAT, RowEncoder, copy_encoder, encode_chunks, row_encoder
 from evertide.vocab.datum import Datum, Row
@@ -118,8 +125,8 @@ class Machine:
                 self._reply(replies.CLOSE_COMPLETE)
             case Flush():
                 yield from self._flush()
-            case CopyInput():
-                pass
+            case CopyData() | CopyDone() | CopyFail():
+                pass  # what is left of a COPY that has already failed
             case InvalidMessage():
                 raise message.error
             case FunctionCall():
@@ -193,6 +200,16 @@ class Machine:
                 return _rows_complete(response.tag, len(response.rows))
             case CopyOutResponse():
                 return (yield from self._copy_out(response))
+            case CopyInResponse():
+                return (yield from copy_in(response, self._take_replies()))
+            case StreamResponse(copy=True):
+                return (yield from self._copy_stream(response))
+            case StreamResponse():
+                formats = (TEXT_FORMAT,) * response.desc.arity
+                self._reply(replies.row_description(response.desc, formats))
+                encode = row_encoder(response.desc.types, formats)
+                count, _ = yield from self._send_stream(encode, response.rows, None)
+                return _rows_complete(response.tag, count)
             case CommandResponse():
                 return replies.command_complete(response.tag)
             case EmptyResponse():
@@ -234,6 +251,8 @@ class Machine:
             portal.response = response
         if isinstance(portal.response, RowsResponse):
             completion = yield from self._fetch(portal, portal.response, message.max_rows)
+        elif isinstance(portal.response, StreamResponse) and not portal.response.copy:
+            completion = yield from self._follow(portal, portal.response, message.max_rows)
         else:
             completion = yield from self._answer(portal.response)
         self._reply_events()
@@ -244,6 +263,12 @@ class Machine:
         encode = row_encoder(response.desc.types, portal.formats)
         yield from self._send_rows(encode, rows)
         return replies.PORTAL_SUSPENDED if suspended else _rows_complete(response.tag, len(rows))
+
+    def _follow(self, portal: Portal, response: StreamResponse, max_rows: int) -> Asking[bytes]:
+        encode = row_encoder(response.desc.types, portal.formats)
+        most = max_rows if max_rows > 0 else None
+        count, ended = yield from self._send_stream(encode, response.rows, most)
+        return _rows_complete(response.tag, count) if ended else replies.PORTAL_SUSPENDED
 
     def _sync(self) -> Steps:
         failed = self._skipping_to_sync
@@ -279,6 +304,33 @@ class Machine:
             self._reply(chunk)
             if len(chunk) >= CHUNK_BYTES:
                 yield SendRows(self._take_replies())
+
+    def _copy_stream(self, response: StreamResponse) -> Asking[bytes]:
+        self._reply(replies.copy_out_response(response.desc.arity))
+        encode = copy_encoder(response.desc.types)
+        count, _ = yield from self._send_stream(encode, response.rows, None)
+        self._reply(replies.COPY_DONE)
+        return replies.command_complete(f"COPY {count}")
+
+    def _send_stream(
+        self, encode: RowEncoder, stream: RowStream, most: int | None
+    ) -> Asking[tuple[int, bool]]:
+        """Send rows as they come, no more than `most`; how many, and whether the stream ended.
+
+        What was said before goes out first: the client should see that its stream has begun. The
+        next rows are asked for when these are sent, so a slow client slows its stream.
+        """
+        count = 0
+        self._reply_events()
+        yield from self._flush()
+        while most is None or count < most:
+            rows = yield from take(stream, None if most is None else most - count)
+            if rows is None:
+                return count, True
+            count += len(rows)
+            for chunk in encode_chunks(encode, rows, CHUNK_BYTES):
+                yield SendRows(chunk)
+        return count, False
 
     def _ready(self) -> Steps:
         status = self._open_session.transaction_status

@@ -101,8 +101,22 @@ class FunctionCall:
 
 
 @dataclass(frozen=True, slots=True)
-class CopyInput:
-    """CopyData, CopyDone or CopyFail: what is left of a COPY that has already failed."""
+class CopyData:
+    """Lines for a COPY, cut anywhere."""
+
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CopyDone:
+    """No more lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFail:
+    """The client gives its COPY up."""
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,5 +136,6 @@ class BrokenStream:
 
 FrontendMessage: TypeAlias = (
     EncryptionRequest | CancelRequest | StartupMessage | Query | Parse | Bind | Describe | Execute
-    | Close | Flush | Sync | Terminate | FunctionCall | CopyInput | InvalidMessage | BrokenStream
+    | Close | Flush | Sync | Terminate | FunctionCall | CopyData | CopyDone | CopyFail
+    | InvalidMessage | BrokenStream
 )  # fmt: skip

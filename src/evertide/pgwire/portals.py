@@ -7,7 +7,7 @@ taken until it is closed. Portals live at most as long as their transaction.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from evertide.adapter.client import Prepared, Response, RowsResponse
+from evertide.adapter.client import Prepared, Response, RowsResponse, StreamResponse
 from evertide.pgwire.messages import Bind, Target
 from evertide.pgwire.values import decode_parameters, expand_formats
 from evertide.vocab.datum import Datum, Row
@@ -112,13 +112,22 @@ class Names:
 
 def check_runnable(portal: Portal, name: str) -> None:
     """Only rows can be asked for twice: running a command again would repeat its effect."""
-    if portal.response is not None and not isinstance(portal.response, RowsResponse):
+    if portal.response is not None and not gives_rows(portal.response):
         raise ObjectNotInPrerequisiteState(f'portal "{name}" cannot be run')
+
+
+def gives_rows(response: Response) -> bool:
+    """Whether a client may ask for some of the answer now and for the rest later."""
+    if isinstance(response, StreamResponse):
+        return not response.copy
+    return isinstance(response, RowsResponse)
 
 
 def check_shape(prepared: Prepared, response: Response) -> None:
     """The client reads rows by the description it was given, perhaps before the catalog changed."""
     described = () if prepared.result is None else prepared.result.types
-    got = response.desc.types if isinstance(response, RowsResponse) else described
+    got = described
+    if isinstance(response, RowsResponse | StreamResponse) and gives_rows(response):
+        got = response.desc.types
     if [sql_type.oid for sql_type in described] != [sql_type.oid for sql_type in got]:
         raise FeatureNotSupported("cached plan must not change result type")

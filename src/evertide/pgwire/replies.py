@@ -97,9 +97,16 @@ def copy_out_response(column_count: int) -> bytes:
     return _message(b"H", _COPY_HEADER.pack(0, column_count) + b"\0\0" * column_count)
 
 
+def copy_in_response(column_count: int) -> bytes:
+    """Asks for COPY's text format, for the whole and for each column."""
+    return _message(b"G", _COPY_HEADER.pack(0, column_count) + b"\0\0" * column_count)
+
+
 def error_response(error: SqlError, severity: Severity = Severity.ERROR) -> bytes:
     position = None if error.position is None else str(error.position)
-    return _report(b"E", severity, error.code, error.message, error.detail, error.hint, position)
+    return _report(
+        b"E", severity, error.code, error.message, error.detail, error.hint, position, error.context
+    )
 
 
 def notice_response(notices: Iterable[Notice]) -> bytes:
@@ -116,11 +123,12 @@ def _report(
     detail: str | None,
     hint: str | None,
     position: str | None,
+    context: str | None = None,
 ) -> bytes:
     """Severity goes twice: S may be translated, V never is, and clients read either."""
     fields = {
         b"S": severity, b"V": severity, b"C": sqlstate, b"M": message,
-        b"D": detail, b"H": hint, b"P": position,
+        b"D": detail, b"H": hint, b"P": position, b"W": context,
     }  # fmt: skip
     given = [code + _string(value) for code, value in fields.items() if value is not None]
     return _message(tag, b"".join(given) + b"\0")

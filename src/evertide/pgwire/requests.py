@@ -11,14 +11,19 @@ from typing import TypeAlias, TypeVar
 
 from evertide.adapter.client import (
     CommandResponse,
+    CopyInResponse,
     CopyOutResponse,
     EmptyResponse,
     Prepared,
     Response,
+    RowSink,
     RowsResponse,
+    RowStream,
     SessionClient,
+    StreamResponse,
 )
-from evertide.vocab.datum import Datum
+from evertide.pgwire.messages import FrontendMessage
+from evertide.vocab.datum import Datum, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,27 @@ class RunStatement:
 
 
 @dataclass(frozen=True, slots=True)
+class TakeRows:
+    """Wait for the next rows of a stream: no more than `most`."""
+
+    stream: RowStream
+    most: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NextMessage:
+    """Wait for what the client sends next; a cancel that comes meanwhile raises QueryCanceled."""
+
+
+@dataclass(frozen=True, slots=True)
+class GiveRows:
+    """Hand over what the client sent for a COPY; None: that was all."""
+
+    sink: RowSink
+    received: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
 class EndImplicit:
     failed: bool
 
@@ -94,8 +120,8 @@ class Disconnect:
 
 
 Request: TypeAlias = (
-    AnswerEncryption | OpenSession | CancelBackend | PrepareStatement | RunStatement | EndImplicit
-    | Send | SendRows | Disconnect
+    AnswerEncryption | OpenSession | CancelBackend | PrepareStatement | RunStatement | TakeRows
+    | NextMessage | GiveRows | EndImplicit | Send | SendRows | Disconnect
 )  # fmt: skip
 
 
@@ -104,7 +130,28 @@ class SessionOpened:
     session: SessionClient
 
 
-Outcome: TypeAlias = SessionOpened | Prepared | Response | None
+@dataclass(frozen=True, slots=True)
+class TakenRows:
+    """None: there are no more."""
+
+    rows: Sequence[Row] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    message: FrontendMessage
+
+
+@dataclass(frozen=True, slots=True)
+class GivenRows:
+    """The command's tag, once all rows are written."""
+
+    tag: str | None
+
+
+Outcome: TypeAlias = (
+    SessionOpened | Prepared | Response | TakenRows | Arrived | GivenRows | None
+)  # fmt: skip
 
 T = TypeVar("T")
 Asking: TypeAlias = Generator[Request, Outcome, T]
@@ -125,5 +172,31 @@ def prepare(text: str, parameter_oids: Sequence[int]) -> Asking[Prepared]:
 
 def run(prepared: Prepared, parameters: Sequence[Datum]) -> Asking[Response]:
     outcome = yield RunStatement(prepared, parameters)
-    assert isinstance(outcome, RowsResponse | CopyOutResponse | CommandResponse | EmptyResponse)
+    assert isinstance(
+        outcome,
+        RowsResponse
+        | CopyOutResponse
+        | CopyInResponse
+        | StreamResponse
+        | CommandResponse
+        | EmptyResponse,
+    )
     return outcome
+
+
+def take(stream: RowStream, most: int | None) -> Asking[Sequence[Row] | None]:
+    outcome = yield TakeRows(stream, most)
+    assert isinstance(outcome, TakenRows)
+    return outcome.rows
+
+
+def next_message() -> Asking[FrontendMessage]:
+    outcome = yield NextMessage()
+    assert isinstance(outcome, Arrived)
+    return outcome.message
+
+
+def give(sink: RowSink, received: bytes | None) -> Asking[str | None]:
+    outcome = yield GiveRows(sink, received)
+    assert isinstance(outcome, GivenRows)
+    return outcome.tag

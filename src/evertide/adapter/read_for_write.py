@@ -1,0 +1,225 @@
+"""What statements that write read first: at the last complete timestamp, and after their own
+transaction's earlier changes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from evertide.adapter.environment import Environment
+from evertide.adapter.leaves import Leaf, ShardLeaf
+from evertide.adapter.read import (
+    Question,
+    Read,
+    by_spark,
+    compute_rows,
+    fetch_leaf,
+    hold_domain,
+    plan_read,
+)
+from evertide.adapter.selection import Found, find_rows, to_rows
+from evertide.adapter.session import Session
+from evertide.adapter.transaction import ReadSet, SeenImage, Writing
+from evertide.catalog.objects import Item
+from evertide.catalog.snapshot import Snapshot
+from evertide.controller.compute import Unanswered
+from evertide.controller.stillness import shards_below
+from evertide.controller.storage import collection_of
+from evertide.dataflow.description import Import
+from evertide.expr.interpret import Collection, consolidated, finish
+from evertide.expr.relation import Filter, Get
+from evertide.expr.traverse import gets
+from evertide.persist.faults import BelowSince
+from evertide.persist.image import advance
+from evertide.persist.leases import ReadHold
+from evertide.persist.txn import TableWrite, diff_rows, diff_table, diffs_at
+from evertide.vocab.datum import Row
+from evertide.vocab.errors import InvalidTransactionState, ObjectNotInPrerequisiteState
+from evertide.vocab.ids import GlobalId
+from evertide.vocab.timestamp import Timestamp, step_back
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRead:
+    """Where and when a statement that writes reads, and what its transaction has done before."""
+
+    session: Session
+    env: Environment
+    snapshot: Snapshot
+    writing: Writing
+    in_block: bool
+
+    @property
+    def read_set(self) -> ReadSet:
+        assert self.writing.read_set is not None, "it was chosen before anything is read"
+        return self.writing.read_set
+
+    @property
+    def as_of(self) -> Timestamp:
+        return step_back(self.read_set.upper)
+
+    def plan(self, question: Question, *, use_indexes: bool = True) -> Read:
+        """The choices of a read; what it depends on is noted."""
+        for collection in base_collections(gets(question.relation), self.snapshot):
+            self.read_set.collections[collection.shard_id] = collection
+        return plan_read(
+            question,
+            self.session,
+            self.env,
+            self.snapshot,
+            as_of=self.as_of,
+            use_indexes=use_indexes,
+        )
+
+    async def hold(self, read: Read) -> ReadHold:
+        """Keeps the timestamp readable: for the statement, and in a block until that ends."""
+        transaction = self.session.transaction
+        collections = [leaf.collection for leaf in read.shard_leaves]
+        try:
+            hold = await self.env.storage.hold(collections, self.as_of)
+        except BelowSince:
+            raise ObjectNotInPrerequisiteState(
+                "the transaction's timestamp is no longer readable", hint="Restart the transaction."
+            ) from None
+        if self.in_block and transaction is not None and not transaction.holds:
+            transaction.holds.append(await hold_domain(read, self.env, self.as_of))
+        return hold
+
+
+def base_collections(global_ids: Sequence[GlobalId], snapshot: Snapshot) -> list[Import]:
+    """The collections that all of these follow from, which follow from no others."""
+    items = [snapshot.item_of(global_id) for global_id in global_ids]
+    stored = snapshot.stored_inputs([item.item_id for item in items if item is not None])
+    found: list[Import] = []
+    waiting = [collection_of(item, snapshot) for item in stored]
+    while waiting:
+        collection = waiting.pop()
+        assert collection is not None, "stored inputs are stored"
+        if collection.derived is None:
+            found.append(collection)
+        else:
+            waiting.extend(collection.derived.inputs)
+    return found
+
+
+async def read_rows(question: Question, how: WriteRead) -> list[Row]:
+    """The rows of a question."""
+    rows, _ = await read_found(question, how)
+    return rows
+
+
+async def read_found(question: Question, how: WriteRead) -> tuple[list[Row], Found | None]:
+    """The rows of a question, and where in a table's image the rows are that they were made of."""
+    read = how.plan(question, use_indexes=not _passes_indexes(question, how))
+    with await how.hold(read):
+        try:
+            return await _rows(read, how)
+        except Unanswered:
+            # No replica holds the index at this timestamp: compute from what is durable instead.
+            return await _rows(how.plan(question, use_indexes=False), how)
+
+
+def note_update(found: Found, table: Item, added: Sequence[Row], how: WriteRead) -> None:
+    """What the transaction's next statement sees after rows were replaced, one for one."""
+    assert table.shard_id is not None
+    _, counts = found.table()
+    if not found.exact or counts.sum() != len(added):
+        return
+    image = found.image.without(found.places)
+    if added:
+        new = TableWrite(table.desc, [(row, 1) for row in added])
+        updates = diffs_at(table.desc, diff_table(new), how.as_of)
+        later = advance(image, updates, how.as_of, image.boundary)
+        assert later is not None, "rows can always be added"
+        image = later
+    changes = len(how.writing.changes_of(table.shard_id)) + 1
+    how.writing.images[table.shard_id] = SeenImage(image, changes)
+
+
+async def read_gone(question: Question, how: WriteRead) -> pa.Table | None:
+    """Rows that a DELETE selects, with how often each goes as a negative d, all as columns.
+
+    None where that cannot be told without looking at them one by one.
+    """
+    read = how.plan(question, use_indexes=not _passes_indexes(question, how))
+    match read.relation:
+        case Get(global_id=global_id) | Filter(input=Get(global_id=global_id)):
+            leaf = read.leaves[global_id]
+        case _:
+            return None
+    if not isinstance(leaf, ShardLeaf) or not leaf.collection.is_table:
+        return None
+    with await how.hold(read):
+        found = await find_rows(leaf, how.env.storage, how.as_of, how.writing)
+    if found is None or not found.exact:
+        return None
+    table, counts = found.table()
+    if len(counts):
+        # What the transaction's next statement sees.
+        shard_id = leaf.collection.shard_id
+        changes = len(how.writing.changes_of(shard_id)) + 1
+        seen = SeenImage(found.image.without(found.places), changes)
+        how.writing.images[shard_id] = seen
+    return table.append_column("d", pa.array(-counts))
+
+
+def _passes_indexes(question: Question, how: WriteRead) -> bool:
+    """Whether indexes are not asked: a table's image, where it has one, is quicker."""
+    if any(how.writing.changes.values()):
+        return True  # and an index does not know what the transaction did
+    match [how.snapshot.item_of(global_id) for global_id in gets(question.relation)]:
+        case [item] if item is not None and item.shard_id is not None:
+            return how.env.storage.images.kept(item.shard_id, item.desc)
+    return False
+
+
+async def _rows(read: Read, how: WriteRead) -> tuple[list[Row], Found | None]:
+    fetched: dict[GlobalId, Collection] = {}
+    found = await _found(read, how)
+    if found is None and not any(_changes(leaf, how) for leaf in read.leaves.values()):
+        by_job = await by_spark(read, how.env, how.as_of)
+        if by_job is not None:
+            return finish(by_job, read.finishing, read.relation.types), None
+    for global_id, leaf in read.leaves.items():
+        if found is not None:
+            assert isinstance(leaf, ShardLeaf), "only tables are searched"
+            table, counts = found.table()
+            rows = to_rows(table, leaf.collection.desc.types)
+            fetched[global_id] = Collection(list(zip(rows, counts.tolist(), strict=True)))
+        else:
+            fetched[global_id] = await _fetch(leaf, read, how)
+    return await compute_rows(read, fetched), found
+
+
+async def _found(read: Read, how: WriteRead) -> Found | None:
+    """Rows found by columns, where one table is all that is read, and some of it."""
+    match list(read.leaves.values()):
+        case [ShardLeaf(once=True, predicates=(_, *_)) as leaf] if leaf.collection.is_table:
+            return await find_rows(leaf, how.env.storage, how.as_of, how.writing)
+    return None
+
+
+async def _fetch(leaf: Leaf, read: Read, how: WriteRead) -> Collection:
+    stored = await fetch_leaf(leaf, read, how.env, how.session, how.as_of)
+    changes = _changes(leaf, how)
+    if not changes:
+        return stored
+    assert isinstance(leaf, ShardLeaf), "only tables are changed"
+    rows = [*stored.rows, *(diff for change in changes for diff in diff_rows(change))]
+    return Collection(consolidated(rows, leaf.collection.desc.types), stored.errors)
+
+
+def _changes(leaf: Leaf, how: WriteRead) -> list[TableWrite]:
+    """What the transaction has done to a table so far."""
+    if not isinstance(leaf, ShardLeaf):
+        return []
+    if leaf.collection.is_table:
+        return how.writing.changes_of(leaf.collection.shard_id)
+    if any(how.writing.changes_of(shard_id) for shard_id in shards_below(leaf.collection)):
+        raise InvalidTransactionState(
+            f'materialized view "{leaf.name}" cannot be read here: the transaction has changed what'
+            " it follows from",
+            hint="Commit first.",
+        )
+    return []
