@@ -1,4 +1,7 @@
-"""`python -m bench [--quick] [--only NAME]`: measures and prints one table."""
+"""`python -m bench [--quick] [--only NAME]`: measures and prints one table.
+
+`--view`, `--k`, `--inserts` and `--no-baselines` narrow the groups `views` and `views-large`.
+"""
 
 import argparse
 import sys
@@ -6,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from bench import (
@@ -24,6 +28,9 @@ from bench.figure import Figure
 from bench.host import describe
 from bench.place import Place
 from bench.table import render
+from bench.views.definitions import VIEWS
+from bench.views.measure import measure_large, measure_small
+from bench.views.phase import SIZES, Chosen
 
 # In the order they run: memory needs a server that has done nothing yet.
 MEASURES: Mapping[str, Callable[[Place], Sequence[Figure]]] = {
@@ -34,6 +41,8 @@ MEASURES: Mapping[str, Callable[[Place], Sequence[Figure]]] = {
     "lookup": statements.measure_lookup,
     "join": joined.measure,
     "idle": idle_views.measure,
+    "views": partial(measure_small, chosen=Chosen()),
+    "views-large": partial(measure_large, chosen=Chosen()),
     "catalog": catalog.measure,
     "objects": objects.measure,
     "storage": storage.measure,
@@ -49,7 +58,8 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="evertide-bench-", dir=options.dir) as name:
         directory = Path(name)
         print(describe(directory), flush=True)
-        figures = _measure_all(directory, options.only or list(MEASURES), quick=options.quick)
+        names = options.only or list(MEASURES)
+        figures = _measure_all(directory, names, _narrowed(options), quick=options.quick)
     print(f"\n{render(figures)}\n")
     for figure in figures:
         if figure.missed:
@@ -61,11 +71,32 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _measure_all(directory: Path, names: Sequence[str], *, quick: bool) -> list[Figure]:
+def _narrowed(options: argparse.Namespace) -> Mapping[str, Callable[[Place], Sequence[Figure]]]:
+    """All groups, those of the views with only what was asked for."""
+    chosen = Chosen(
+        views=tuple(options.view or VIEWS),
+        sizes=tuple(options.k or SIZES),
+        inserts=options.inserts,
+        baselines=not options.no_baselines,
+    )
+    narrowed = {
+        "views": partial(measure_small, chosen=chosen),
+        "views-large": partial(measure_large, chosen=chosen),
+    }
+    return {name: narrowed.get(name, measure) for name, measure in MEASURES.items()}
+
+
+def _measure_all(
+    directory: Path,
+    names: Sequence[str],
+    measures: Mapping[str, Callable[[Place], Sequence[Figure]]],
+    *,
+    quick: bool,
+) -> list[Figure]:
     figures: list[Figure] = []
     with ExitStack() as stack:
         place = Place(directory, quick, stack)
-        for name, measure in MEASURES.items():
+        for name, measure in measures.items():
             if name in names:
                 print(f"measuring {name} ...", file=sys.stderr, flush=True)
                 figures.extend(measure(place))
@@ -78,6 +109,14 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=list(MEASURES), metavar="NAME",
                         help=f"only this; may be repeated: {', '.join(MEASURES)}")  # fmt: skip
     parser.add_argument("--dir", help="where data is written; its file system is what is measured")
+    parser.add_argument("--view", action="append", choices=list(VIEWS), metavar="VIEW",
+                        help=f"only this view; may be repeated: {', '.join(VIEWS)}")  # fmt: skip
+    parser.add_argument("--k", action="append", type=int, metavar="CHANGES",
+                        help="of the views' batches only those of this many changes")  # fmt: skip
+    parser.add_argument("--inserts", action="store_true",
+                        help="batches for the views only insert: no fair figures")  # fmt: skip
+    parser.add_argument("--no-baselines", action="store_true",
+                        help="the views without what recomputing them costs others")  # fmt: skip
     return parser.parse_args(arguments)
 
 

@@ -25,7 +25,7 @@ class Fate(Enum):
 
 def is_change(sent: bytes) -> bool:
     """Whether this is a statement that makes a change, told by its name in the protocol."""
-    names = (b"\0change\0", b"\0change_with_stash\0")
+    names = (b"\0change\0", b"\0change_one\0", b"\0change_with_stash\0")
     return sent.startswith(b"B") and any(name in sent[:32] for name in names)
 
 
