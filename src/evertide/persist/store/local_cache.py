@@ -154,8 +154,12 @@ class CachedBlob:
         try:
             return await asyncio.shield(writing)
         except asyncio.CancelledError:
-            writing.add_done_callback(lambda done: _unlink(self._unpin(done.result())))
+            writing.add_done_callback(self._give_back)
             raise
+
+    def _give_back(self, written: "asyncio.Task[_Copy | None]") -> None:
+        """Nobody waits for this copy any more: it may stay, but not beyond the limit."""
+        _unlink([*self._unpin(written.result()), *self._make_room(0)])
 
     async def _write(self, key: str, value: bytes, *, needed: bool) -> _Copy | None:
         if not needed and len(value) > self._limit_bytes // 2:
