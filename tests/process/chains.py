@@ -100,7 +100,7 @@ class Chain:
         """The other adapter would ask a replica for the index."""
         statement = f"EXPLAIN SELECT b FROM {self.table} WHERE a = 1"
         rows = await adapter.ask(statement)
-        if f"index {index}" not in str(rows):
+        if f"index lookup in {index} " not in str(rows):
             self._note(Anomaly.INDEX_IS_NOT_KNOWN, statement, rows)
 
     def _note(self, anomaly: Anomaly, statement: str, answer: object) -> None:

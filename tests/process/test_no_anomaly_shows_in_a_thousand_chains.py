@@ -61,7 +61,7 @@ class HealthyAdapter:
         if statement.startswith("INSERT"):
             self._rows.append((len(self._rows) + 1,))
         if statement.startswith("EXPLAIN"):
-            return [("index chain_0_ix",)]
+            return [("index lookup in chain_0_ix of 1 key",)]
         return list(self._rows) if statement.startswith("SELECT") else []
 
 

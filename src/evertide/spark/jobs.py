@@ -23,7 +23,7 @@ from evertide.spark.render.text import TextBuilder
 from evertide.spark.session import tiny_job_session
 from evertide.spark.tables import updates_to_table, write_parquet
 from evertide.spark.udf_registry import FunctionRegistry
-from evertide.spark.watch import JobWatch
+from evertide.spark.watch import JobCancelled, JobWatch
 from evertide.vocab.update import Update
 
 # Sessions of one application share it, and job groups by name with it.
@@ -94,6 +94,8 @@ class Job:
         self._jobs.functions.register(self.builder.functions.values())
         text = self.builder.text(select)
         given_up = cancelled or threading.Event()
+        if given_up.is_set():
+            raise JobCancelled  # whoever watches would see it only after a while
         with self._jobs.watch.job(self.builder.prefix, self._pool, given_up):
             frame = self._jobs.session.sql(text, args=self.builder.parameters or None)
             return frame.toArrow()
