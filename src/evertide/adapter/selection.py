@@ -20,7 +20,7 @@ from evertide.expr.columnar.column import from_arrow
 from evertide.expr.columnar.scalars import ByRows, compile_column_predicates
 from evertide.expr.scalar import Scalar
 from evertide.expr.scalar_walk import is_fallible
-from evertide.persist.coding.encoding import decode_column, encode_column
+from evertide.persist.coding.encoding import decode_column, encode_column, one_chunk
 from evertide.persist.image import Ints, Places, TableImage, advance
 from evertide.persist.txn import diff_table, diffs_at
 from evertide.vocab.datum import Row
@@ -158,7 +158,7 @@ def _mask(
     if compute is None:
         return None
     columns = [
-        from_arrow(sql_type, _one_chunk(column))
+        from_arrow(sql_type, one_chunk(column))
         for sql_type, column in zip(types, rows.columns, strict=True)
     ]
     try:
@@ -171,7 +171,3 @@ def to_rows(table: pa.Table, types: Sequence[SqlType]) -> list[Row]:
     """Rows of a table's image as Python's."""
     columns = [decode_column(t, table.column(i)) for i, t in enumerate(types)]
     return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
-
-
-def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

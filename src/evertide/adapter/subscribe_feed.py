@@ -8,21 +8,18 @@ is kept for it by its own hold.
 
 import asyncio
 import time
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import attrgetter
 from typing import Final
 
 import structlog
 
 from evertide.controller.storage import Storage
 from evertide.dataflow.description import Import
-from evertide.expr.row_key import identity_function
+from evertide.persist.coding.updates import consolidate_columns
 from evertide.persist.faults import PersistFault
 from evertide.persist.leases import ReadHold
 from evertide.persist.trouble import until_done
-from evertide.vocab.datum import Row
 from evertide.vocab.errors import InternalError
 from evertide.vocab.sql_type import SqlType
 from evertide.vocab.timestamp import EMPTY_FRONTIER, MIN_TS, Timestamp, step_back
@@ -49,23 +46,8 @@ class Batch:
 
 
 def add_up(updates: Iterable[Update], types: tuple[SqlType, ...]) -> list[Update]:
-    """Equal rows of one timestamp added up, zeros dropped; the order of timestamps is kept."""
-    identity = identity_function(types) or _itself
-    found: list[Update] = []
-    for ts, group in groupby(updates, key=attrgetter("ts")):
-        sums: dict[tuple[Hashable, str | None], int] = {}
-        rows: dict[tuple[Hashable, str | None], Row] = {}
-        for update in group:
-            known = identity(update.row) if update.error is None else ()
-            key = (known, update.error)
-            sums[key] = sums.get(key, 0) + update.diff
-            rows.setdefault(key, update.row)
-        found += [Update(rows[k], ts, diff, k[1]) for k, diff in sums.items() if diff]
-    return found
-
-
-def _itself(row: Row) -> Hashable:
-    return row
+    """Equal rows of one timestamp added up, zeros dropped, in order of timestamps."""
+    return consolidate_columns(types, updates, MIN_TS).updates()
 
 
 class Listener:

@@ -9,6 +9,7 @@ from evertide.expr.columnar.batch import Batch, Entry, concat_batches, equal_row
 from evertide.expr.columnar.codes import identity_codes
 from evertide.expr.columnar.column import Ints, from_arrow, to_arrow
 from evertide.expr.relation import Types
+from evertide.persist.coding.encoding import one_chunk
 from evertide.spark.finding import find
 from evertide.spark.runs import run_schema
 
@@ -66,8 +67,7 @@ class ColumnLayer:
 
 def layer_of_table(types: Types, table: pa.Table) -> ColumnLayer:
     """A sorted table as a run's file has it, which is not empty, kept in memory."""
-    arrays = [column.combine_chunks() for column in table.columns]
-    arrays = [a.chunk(0) if isinstance(a, pa.ChunkedArray) else a for a in arrays]
+    arrays = [one_chunk(column) for column in table.columns]
     columns = tuple([from_arrow(t, a) for t, a in zip(types, arrays[1:-2], strict=True)])
     hashes, times, diffs = (arrays[i].to_numpy() for i in (0, -2, -1))
     return ColumnLayer(hashes, Batch(types, columns, times, diffs))

@@ -23,6 +23,7 @@ from evertide.expr.columnar.batch import Batch, Entry, add_up, batch_of, concat_
 from evertide.expr.columnar.column import Column, Ints, from_arrow, to_datums
 from evertide.expr.columnar.key_bytes import key_bytes
 from evertide.expr.relation import Types
+from evertide.persist.coding.encoding import one_chunk
 from evertide.persist.coding.keys import row_key_encoder
 from evertide.persist.threads import give_way
 from evertide.spark.arrangement import Arrangement
@@ -250,12 +251,8 @@ def sort_keys(source: Source, key: Sequence[int], directory: Path | None) -> Sor
     table = pa.table({"k": keys.take(order), "p": order.cast(pa.int64())})
     if directory is not None:
         table = _mapped(table, directory)
-    keys, places = (table.column(name).combine_chunks() for name in ("k", "p"))
-    return SortedKeys(_flat(keys), _flat(places).to_numpy())
-
-
-def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
+    keys, places = (one_chunk(table.column(name)) for name in ("k", "p"))
+    return SortedKeys(keys, places.to_numpy())
 
 
 def _mapped(table: pa.Table, directory: Path) -> pa.Table:

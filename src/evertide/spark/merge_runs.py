@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from evertide.expr.columnar.codes import arrow_codes
 from evertide.expr.columnar.column import Ints
+from evertide.persist.coding.encoding import one_chunk
 
 
 def merge_tables(tables: Sequence[pa.Table], since: int) -> pa.Table:
@@ -59,7 +60,8 @@ def _add_up(
     if not len(places):
         return places, diffs[:0]
     picked = whole.take(pa.array(places))
-    codes = [code for name in whole.column_names[1:-2] for code in arrow_codes(_flat(picked, name))]
+    columns = [one_chunk(picked.column(name)) for name in whole.column_names[1:-2]]
+    codes = [code for column in columns for code in arrow_codes(column)]
     keys = [times[places], *codes, hashes[places]]
     order = np.lexsort(keys)
     new = np.zeros(len(places), dtype=np.bool_)
@@ -71,8 +73,3 @@ def _add_up(
     sums = np.add.reduceat(diffs[places][order], starts)
     left = sums != 0
     return places[order][starts][left], sums[left]
-
-
-def _flat(table: pa.Table, name: str) -> pa.Array:
-    column = table.column(name).combine_chunks()
-    return column.chunk(0) if isinstance(column, pa.ChunkedArray) else column

@@ -137,6 +137,15 @@ def equal_rows(codes: Sequence[Ints]) -> tuple[Ints, Ints]:
     return np.flatnonzero(new), order
 
 
+def different_rows(codes: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """For every row which of the different ones it is, and where each of those is first."""
+    starts, order = equal_rows(codes)
+    sizes = np.diff(np.append(starts, len(order)))
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.arange(len(starts)).repeat(sizes)
+    return numbers, order[starts]
+
+
 def _mixed(codes: Sequence[Ints]) -> Ints:
     with np.errstate(over="ignore"):
         mixed = codes[0]

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import xxhash
 
+from evertide.expr.columnar.batch import different_rows
 from evertide.expr.columnar.codes import identity_codes
 from evertide.expr.columnar.column import Column, Ints, Numbers, to_datums
 from evertide.expr.columnar.key_bytes import Bytes, KeyBytes, key_bytes, key_matrix
@@ -54,8 +55,8 @@ def hash_keys(types: Types, columns: Sequence[Column], length: int) -> Ints:
     keys = key_bytes(types, columns, length)
     if keys is not None:
         return _hash_by_length(keys)
-    firsts, inverse = different_rows([c for column in columns for c in identity_codes(column)])
-    return hash_bytes(_encoded(types, columns, firsts))[inverse]
+    which, firsts = different_rows([c for column in columns for c in identity_codes(column)])
+    return hash_bytes(_encoded(types, columns, firsts))[which]
 
 
 def _hash_by_length(keys: KeyBytes) -> Ints:
@@ -82,22 +83,6 @@ def _encoded(types: Types, columns: Sequence[Column], places: Ints) -> list[byte
     ]
     encode = row_key_encoder(tuple(types))
     return [encode(row) for row in zip(*datums, strict=True)]
-
-
-def different_rows(codes: Sequence[Ints]) -> tuple[Ints, Ints]:
-    """Where each different row is first, and for every row which of those it is."""
-    if len(codes) == 1:
-        _, firsts, inverse = np.unique(codes[0], return_index=True, return_inverse=True)
-        return firsts, inverse
-    order = np.lexsort(codes)
-    new = np.zeros(len(order), np.bool_)
-    new[:1] = True
-    for code in codes:
-        ordered = code[order]
-        new[1:] |= ordered[1:] != ordered[:-1]
-    inverse = np.empty(len(order), np.int64)
-    inverse[order] = new.cumsum() - 1
-    return order[new], inverse
 
 
 def hash_matrix(keys: Bytes) -> Ints:

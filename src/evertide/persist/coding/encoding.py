@@ -27,8 +27,8 @@ from evertide.vocab.sql_type import Kind, SqlType
 
 __all__ = [
     "arrow_type", "decode_column", "decode_numeric", "encode_column", "encode_key",
-    "encode_numeric", "encode_row_key", "is_storable", "key_encoder", "row_key_encoder",
-    "spark_type_name", "type_name", "type_named", "update_schema",
+    "encode_numeric", "encode_row_key", "is_storable", "key_encoder", "one_chunk",
+    "row_key_encoder", "spark_type_name", "type_name", "type_named", "update_schema",
 ]  # fmt: skip
 
 ArrowColumn: TypeAlias = "pa.Array | pa.ChunkedArray"
@@ -178,9 +178,9 @@ def decode_column(sql_type: SqlType, array: ArrowColumn) -> list[Datum]:
         case Kind.UINT8:
             return _each(_offset_up, _plain(array))
         case Kind.INTERVAL:
-            return _decode_intervals(_one_chunk(array))
+            return _decode_intervals(one_chunk(array))
         case Kind.ARRAY | Kind.LIST:
-            return _decode_lists(sql_type, _one_chunk(array))
+            return _decode_lists(sql_type, one_chunk(array))
         case _:
             return _plain(array)
 
@@ -207,8 +207,11 @@ def _each(
     return [None if datum is None else convert_any(datum) for datum in datums]
 
 
-def _one_chunk(array: ArrowColumn) -> pa.Array:
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+def one_chunk(array: ArrowColumn) -> pa.Array:
+    """A column as one array, which is not copied if it is one already."""
+    if isinstance(array, pa.ChunkedArray):
+        return array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
+    return array
 
 
 def _plain(array: ArrowColumn) -> list[Datum]:
@@ -220,9 +223,9 @@ def _plain(array: ArrowColumn) -> list[Datum]:
 def _decode_numerics(array: ArrowColumn) -> list[Datum]:
     if len(array) < MANY_NUMERICS:
         return _each(decode_numeric, _plain(array))
-    coded = _one_chunk(array).dictionary_encode()
+    coded = one_chunk(array).dictionary_encode()
     if 2 * len(coded.dictionary) > len(array):
-        found = decode_numerics(_one_chunk(array))
+        found = decode_numerics(one_chunk(array))
         if found is not None:
             return cast("list[Datum]", found)
     different = _each(decode_numeric, _plain(coded.dictionary))

@@ -9,7 +9,7 @@ from evertide.expr.columnar.batch import Batch, Entry
 from evertide.expr.columnar.column import from_arrow, to_arrow
 from evertide.expr.relation import Types
 from evertide.persist.coding.batch import UpdateBatch
-from evertide.persist.coding.encoding import update_schema
+from evertide.persist.coding.encoding import one_chunk, update_schema
 from evertide.spark.operators.delta import Delta, ErrorEntry, are_many
 from evertide.spark.tables import desc_of
 from evertide.vocab.timestamp import Timestamp
@@ -45,14 +45,10 @@ def _from_table(types: Types, table: pa.Table) -> Delta:
 
 
 def _batch(types: Types, table: pa.Table) -> Batch:
-    arrays = [_flat(column) for column in table.columns]
+    arrays = [one_chunk(column) for column in table.columns]
     columns = tuple([from_arrow(t, a) for t, a in zip(types, arrays, strict=False)])
     times, diffs = (np.asarray(array.to_numpy()) for array in arrays[-2:])
     return Batch(types, columns, times, diffs)
-
-
-def _flat(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def updates_of(delta: Delta, types: Types) -> Sequence[Update]:

@@ -1,6 +1,6 @@
 """What a GROUP BY keeps of one group, and what it shows of it."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
 
@@ -113,6 +113,16 @@ class GroupShape:
             except SqlError as error:
                 failures.append(error)
         return encode_error(least_error(failures))
+
+
+def first_error(in_query_order: Iterable[Evaluate], row: Row) -> str:
+    """The error of the first key or argument that fails, in the order the query names them."""
+    for evaluate in in_query_order:
+        try:
+            evaluate(row)
+        except SqlError as error:
+            return encode_error(error)
+    raise AssertionError("one of them failed a moment ago")
 
 
 def group_shape(node: ReduceNode) -> GroupShape:

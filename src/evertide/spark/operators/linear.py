@@ -29,7 +29,7 @@ def compile_linear(node: LinearNode, types: Types) -> "Linear | None":
             return None
         scalars.append(compiled)
         every += (scalar.type,)
-    early, late = _split(node, len(types))
+    early, late = early_and_late(node, len(types))
     tests: list[Test | None] = []
     for predicates in (early, late):
         test = compile_column_predicates(predicates, every) if predicates else None
@@ -39,7 +39,7 @@ def compile_linear(node: LinearNode, types: Types) -> "Linear | None":
     return Linear(tests[0], tuple(scalars), tests[1], node.columns, node.types)
 
 
-def _split(node: LinearNode, width: int) -> tuple[list[Scalar], list[Scalar]]:
+def early_and_late(node: LinearNode, width: int) -> tuple[list[Scalar], list[Scalar]]:
     """Where nothing can fail, predicates over the input's columns go first: less is mapped."""
     if any(map(is_fallible, (*node.scalars, *node.predicates))):
         return [], list(node.predicates)

@@ -19,6 +19,7 @@ from evertide.spark.accumulate import Additive, State
 from evertide.spark.operators.group_cache import LEAST_ROWS
 from evertide.spark.operators.ordered import OrderedCounts, TotalKey
 from evertide.vocab.datum import Datum, Row
+from evertide.vocab.sql_type import SqlType
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,17 @@ class _Tally:
             self.state = self._sum.adder.add(self.state, value, 1 if new > 0 else -1)
 
 
+def weighted(sql_type: SqlType, values: Iterable[tuple[Datum, int]]) -> Weighted:
+    """Values that are not NULL, with multiplicities; identical ones once, those at zero not."""
+    identity = identity_function((sql_type,))
+    counts: dict[Hashable, tuple[Datum, int]] = {}
+    for value, count in values:
+        if value is not None:
+            name = value if identity is None else identity((value,))
+            counts[name] = (value, count + (counts[name][1] if name in counts else 0))
+    return [found for found in counts.values() if found[1]]
+
+
 class Members:
     """Rows with multiplicities. In a large group, what aggregates asked for is kept up to date from
     then on: extremes of columns, sums over different values.
@@ -110,14 +122,8 @@ class Members:
 
     def values(self, column: int) -> Weighted:
         """A column's values that are not NULL, with multiplicities; identical ones once."""
-        identity = identity_function((self._shape.types[column],))
-        counts: dict[Hashable, tuple[Datum, int]] = {}
-        for row, count in self._rows.values():
-            value = row[column]
-            if value is not None:
-                name = value if identity is None else identity((value,))
-                counts[name] = (value, count + (counts[name][1] if name in counts else 0))
-        return [weighted for weighted in counts.values() if weighted[1]]
+        rows = self._rows.values()
+        return weighted(self._shape.types[column], [(row[column], count) for row, count in rows])
 
     def distinct_state(self, distinct_sum: DistinctSum) -> State:
         """The accumulator over a column's different values."""

@@ -12,11 +12,11 @@ from evertide.persist.coding.keys import row_key_encoder
 from evertide.spark.accumulate import State
 from evertide.spark.arrangement import Arrangement
 from evertide.spark.operators.delta import Delta, ErrorEntry, Room, Tick
-from evertide.spark.operators.group import Group, Output, group_shape
+from evertide.spark.operators.group import Group, Output, first_error, group_shape
 from evertide.spark.operators.group_cache import GroupCache
 from evertide.spark.operators.members import Members
 from evertide.vocab.datum import Datum, Row
-from evertide.vocab.errors import SqlError, encode_error
+from evertide.vocab.errors import SqlError
 from evertide.vocab.timestamp import MIN_TS, Timestamp, step_back
 
 # (timestamp, diff, key, arguments of accumulators, member)
@@ -78,7 +78,7 @@ class ReduceOperator:
                 values = [evaluate(row) for evaluate in arguments]
                 seen = tuple([evaluate(row) for evaluate in member_arguments])
             except SqlError:
-                failed.append((self._first_error(row), ts, diff))
+                failed.append((first_error(self.shape.in_query_order, row), ts, diff))
                 continue
             change = (ts, diff, key, values, key + seen)
             encoded = encode(key)
@@ -87,15 +87,6 @@ class ReduceOperator:
             else:
                 changes[encoded] = [change]
         return changes, failed
-
-    def _first_error(self, row: Row) -> str:
-        """The error of the first key or argument that fails, in the order the query names them."""
-        for evaluate in self.shape.in_query_order:
-            try:
-                evaluate(row)
-            except SqlError as error:
-                return encode_error(error)
-        raise AssertionError("one of them failed a moment ago")
 
     def _old_members(self, keys: Sequence[bytes]) -> dict[bytes, Members]:
         """The members of these groups before the tick, to be changed along with it."""

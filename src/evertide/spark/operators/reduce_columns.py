@@ -18,8 +18,8 @@ from evertide.expr.columnar.batch import (
     Batch,
     add_up,
     concat_batches,
+    different_rows,
     empty_batch,
-    equal_rows,
     from_rows,
 )
 from evertide.expr.columnar.codes import identity_codes
@@ -200,11 +200,7 @@ def numbered(keys: Sequence[Column], length: int) -> tuple[Ints, Ints]:
     codes = [code for key in keys for code in identity_codes(key)]
     if not codes:
         return np.zeros(length, np.int64), np.zeros(1, np.int64)
-    starts, order = equal_rows(codes)
-    sizes = np.diff(np.append(starts, length))
-    groups = np.empty(length, np.int64)
-    groups[order] = np.arange(len(starts)).repeat(sizes)
-    return groups, order[starts]
+    return different_rows(codes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """GROUP BY of few changes: group by group, value by value, over the state of reduce_columns.py."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -13,8 +13,10 @@ from evertide.expr.columnar.hashes import hash_bytes
 from evertide.expr.row_key import RowKey, identity_function
 from evertide.persist.coding.keys import row_key_encoder
 from evertide.spark.arrangement import Arrangement
-from evertide.spark.operators.delta import ErrorEntry
+from evertide.spark.operators.delta import ErrorEntry, counted_by_identity
+from evertide.spark.operators.group import first_error
 from evertide.spark.operators.group_rows import RowSlot
+from evertide.spark.operators.members import weighted
 from evertide.spark.operators.reduce_slots import ReduceShape
 from evertide.vocab.datum import Datum, Row
 from evertide.vocab.errors import SqlError, encode_error
@@ -93,7 +95,7 @@ class RowReduce:
             try:
                 seen = tuple([function(row) for function in functions])
             except SqlError:
-                failed.append((self.shape.first_error(row), ts, diff))
+                failed.append((first_error(self.shape.in_query_order, row), ts, diff))
                 continue
             changes.setdefault(encode(seen[:width]), []).append((ts, diff, seen))
         return changes, failed
@@ -147,11 +149,7 @@ def _only_row(entries: Sequence[Entry], identity: RowKey | None) -> Row | None:
     """A group has one row of state; what came and went has been added up, or is there both ways."""
     if len(entries) == 1:
         return entries[0][0]
-    sums: dict[Hashable, tuple[Row, int]] = {}
-    for row, _, diff in entries:
-        name = row if identity is None else identity(row)
-        sums[name] = (row, diff + (sums[name][1] if name in sums else 0))
-    left = [row for row, count in sums.values() if count]
+    left = [row for row, count in counted_by_identity(entries, identity).values() if count]
     assert len(left) <= 1, "a group has one row of state"
     return left[0] if left else None
 
@@ -223,7 +221,7 @@ class _Group:
         place = reduce.width + reduce.shape.members.index(column)
         entries = [(row[place], diff) for row, _, diff in self.member_changes]
         entries += self._old_values(place)
-        return _weighted(reduce, place, entries)
+        return weighted(reduce.shape.member_types[place], entries)
 
     def _old_values(self, place: int) -> list[tuple[Datum, int]]:
         members = self.reduce.members
@@ -245,13 +243,3 @@ class _Group:
         count.now += diff
         count.changes.append((row, 0, diff))
         return before
-
-
-def _weighted(reduce: RowReduce, place: int, entries: Sequence[tuple[Datum, int]]) -> Weighted:
-    identity = identity_function((reduce.shape.member_types[place],))
-    counts: dict[object, tuple[Datum, int]] = {}
-    for value, diff in entries:
-        if value is not None:
-            name = value if identity is None else identity((value,))
-            counts[name] = (value, diff + (counts[name][1] if name in counts else 0))
-    return [weighted for weighted in counts.values() if weighted[1]]

@@ -26,6 +26,7 @@ from evertide.expr.scalar_codec import scalar_key
 from evertide.persist.coding.encoding import is_storable
 from evertide.spark.accumulate import Additive, State, additive, is_additive
 from evertide.spark.operators.delta import Delta, ErrorEntry, Room
+from evertide.spark.operators.group import first_error
 from evertide.spark.operators.group_rows import (
     RowCount,
     RowDistinct,
@@ -45,7 +46,7 @@ from evertide.spark.operators.group_values import (
 )
 from evertide.spark.operators.sums import Sum, sum_of
 from evertide.vocab.datum import Datum, Row
-from evertide.vocab.errors import SqlError, encode_error
+from evertide.vocab.errors import SqlError
 from evertide.vocab.sql_type import INT8, TEXT
 from evertide.vocab.timestamp import MIN_TS
 
@@ -336,7 +337,7 @@ class ReduceShape:
             try:
                 rows.append(tuple([function(row) for function in functions]))
             except SqlError:
-                failed.append((self.first_error(row), ts, diff))
+                failed.append((first_error(self.in_query_order, row), ts, diff))
                 continue
             times.append(ts)
             diffs.append(diff)
@@ -345,15 +346,6 @@ class ReduceShape:
         width = len(self.keys)
         given = (np.array(times, np.int64), np.array(diffs, np.int64))
         return Evaluated(found[:width], found[width:], *given), failed
-
-    def first_error(self, row: Row) -> str:
-        """The error of the first key or argument that fails, in the order the query names them."""
-        for evaluate in self.in_query_order:
-            try:
-                evaluate(row)
-            except SqlError as error:
-                return encode_error(error)
-        raise AssertionError("one of them failed a moment ago")
 
 
 def reduce_shape(

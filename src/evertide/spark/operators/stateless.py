@@ -18,10 +18,10 @@ from evertide.expr.compile import compile_predicates, compile_scalar
 from evertide.expr.interpret import picker
 from evertide.expr.relation import Types
 from evertide.expr.row_key import identity_function
-from evertide.expr.scalar_walk import columns_of, is_fallible
+from evertide.expr.scalar_walk import columns_of
 from evertide.spark.layer import add_up
 from evertide.spark.operators.delta import NOTHING, Delta, ErrorEntry, Tick, gathered
-from evertide.spark.operators.linear import compile_linear
+from evertide.spark.operators.linear import compile_linear, early_and_late
 from evertide.vocab.datum import Row
 from evertide.vocab.errors import SqlError, encode_error
 from evertide.vocab.timestamp import MIN_TS
@@ -96,10 +96,7 @@ class LinearOperator:
         self._types = types
         self._columns = compile_linear(node, types)
         width = len(types)
-        early, late = [], list(node.predicates)
-        if not any(map(is_fallible, (*node.scalars, *node.predicates))):
-            early = [part for part in node.predicates if max(columns_of(part), default=0) < width]
-            late = [part for part in node.predicates if part not in early]
+        early, late = early_and_late(node, width)
         self._before = compile_predicates(early) if early else None
         self._extend = _extension(node, width)
         self._after = compile_predicates(late) if late else None

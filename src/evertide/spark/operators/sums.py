@@ -118,6 +118,14 @@ def not_null(groups: Ints, values: Column, diffs: Ints) -> tuple[Ints, Column, I
     return groups[there], values.take(there), diffs[there]
 
 
+def add_halves(
+    halves: tuple[Ints, Ints], groups: Ints, values: tuple[Ints, Ints], diffs: Ints
+) -> None:
+    """Add integers, given and kept as high * 2**32 + low, to the totals of their groups."""
+    for total, part in zip(halves, values, strict=True):
+        np.add.at(total, groups, part * diffs)
+
+
 class Counts:
     """count(x)."""
 
@@ -205,8 +213,7 @@ class RunningIntSums:
         high = wide >> 32
         if self._offset:
             high += 1 << 31  # it is kept less 2**63
-        np.add.at(self._high, groups, high * diffs)
-        np.add.at(self._low, groups, (wide & _LOW) * diffs)
+        add_halves((self._high, self._low), groups, (high, wide & _LOW), diffs)
         np.add.at(self._counts, groups, diffs)
         self._high += self._low >> 32
         self._low &= _LOW
@@ -308,8 +315,7 @@ class RunningStates:
         if scaled is None or int(np.abs(diffs).sum()) >= _MOST_CHANGES:
             return False
         high, low, counts = (np.zeros(len(self._states), np.int64) for _ in range(3))
-        np.add.at(high, groups, (scaled.values >> 32) * diffs)
-        np.add.at(low, groups, (scaled.values & _LOW) * diffs)
+        add_halves((high, low), groups, (scaled.values >> 32, scaled.values & _LOW), diffs)
         np.add.at(counts, groups, diffs)
         touched = np.zeros(len(self._states), np.bool_)
         touched[groups] = True
