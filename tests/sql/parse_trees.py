@@ -262,6 +262,7 @@ def call(rng: Random, depth: int) -> e.FunctionCall:
         order_by=order_by(rng, depth),
         filter_=filter_,
         over=over,
+        ignore_nulls=over is not None and rng.random() < 0.2,
     )
 
 

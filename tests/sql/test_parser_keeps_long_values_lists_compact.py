@@ -4,10 +4,11 @@ from random import Random
 
 import pytest
 
-from evertide.sql.parser.entry import parse_statement
+from evertide.sql.lexer import LITERAL_LIST, tokenize
+from evertide.sql.parser.entry import parse_statement, parse_statements
 from evertide.sql.parser.literal_rows import BULK_ROWS
 from evertide.sql.pretty import to_sql
-from evertide.sql.syntax.command import InsertStatement
+from evertide.sql.syntax.command import InsertStatement, PrepareStatement
 from evertide.sql.syntax.expression import (
     BooleanLiteral,
     Expression,
@@ -17,7 +18,7 @@ from evertide.sql.syntax.expression import (
     Unary,
 )
 from evertide.sql.syntax.literal_values import LiteralValues
-from evertide.sql.syntax.query import QueryBody, Values
+from evertide.sql.syntax.query import QueryBody, Select, Subquery, Values
 from evertide.vocab.errors import SqlSyntaxError
 
 CELLS = ["1", "-2.5", ".5e3", "'a'", "'it''s, (ok)'", "''", "NULL", "true", "False", "null"]
@@ -78,9 +79,25 @@ def test_one_row_that_is_no_constant_leaves_all_to_the_grammar(odd: str) -> None
 
 
 def test_few_rows_keep_their_offsets() -> None:
-    found = source("INSERT INTO t VALUES (1), (2)")
-    assert isinstance(found, Values)
-    assert [row[0].at for row in found.rows] == [22, 27]
+    found = source("INSERT INTO t SELECT * FROM (VALUES (1), (2)) AS v")
+    assert isinstance(found, Select)
+    (table,) = found.from_
+    assert isinstance(table, Subquery)
+    assert isinstance(table.query.body, Values)
+    assert [row[0].at for row in table.query.body.rows] == [37, 42]
+
+
+@pytest.mark.parametrize("before", ["", "SELECT 1; ", "PREPARE p AS "])
+def test_what_an_insert_writes_is_compact_however_little_it_is(before: str) -> None:
+    *_, statement = parse_statements(f"{before}INSERT INTO t (a) VALUES (1), (2)")
+    if isinstance(statement, PrepareStatement):
+        statement = statement.statement
+    assert isinstance(statement, InsertStatement)
+    assert statement.source is not None
+    found = statement.source.body
+    assert isinstance(found, LiteralValues)
+    offsets = [node.at - len(before) for node in found.nodes()]
+    assert offsets == [26, 31]
 
 
 @pytest.mark.parametrize(
@@ -104,3 +121,19 @@ def test_a_compact_list_may_stand_in_any_query() -> None:
     rows = ", ".join(["(1, 'a')"] * BULK_ROWS)
     text = f"SELECT * FROM (VALUES {rows}) AS v (a, b) ORDER BY a"
     assert to_sql(parse_statement(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "compact"),
+    [
+        ("DELETE FROM t WHERE a IN (1, 2, 3, 4)", True),
+        ("UPDATE t SET b = 1 WHERE a IN (1, 2, 3, 4)", True),
+        ("DELETE FROM t WHERE a IN (1, 2, 3)", False),
+        ("SELECT 1 FROM t WHERE a IN (1, 2, 3, 4)", False),
+        ("DELETE FROM t WHERE b = (SELECT 1 FROM u WHERE a IN (1, 2, 3, 4))", False),
+        ("DELETE FROM t; SELECT 1 FROM t WHERE a IN (1, 2, 3, 4)", False),
+    ],
+)
+def test_short_lists_that_choose_rows_to_change_are_compact(text: str, compact: bool) -> None:
+    tokens = tokenize(text)
+    assert (LITERAL_LIST in tokens.keys) == compact

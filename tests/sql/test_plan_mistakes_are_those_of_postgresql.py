@@ -9,6 +9,7 @@ from evertide.vocab.errors import SqlError
 from tests.sql.database import Database, new_database
 from tests.sql.plan_corpus.mistakes import AS_POSTGRESQL
 from tests.sql.plan_corpus.schema import SCHEMA
+from tests.sql.plan_corpus.windows import MISTAKES as WINDOW_MISTAKES
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def postgres(postgres_dsn: str) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-@pytest.mark.parametrize("marked", AS_POSTGRESQL)
+@pytest.mark.parametrize("marked", [*AS_POSTGRESQL, *WINDOW_MISTAKES])
 def test_code_and_position(marked: str, database: Database, postgres: psycopg.Connection) -> None:
     position = marked.find("§") + 1 or None
     sql = marked.replace("§", "")

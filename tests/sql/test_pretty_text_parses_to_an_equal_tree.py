@@ -1,10 +1,12 @@
 """What to_sql prints means what was parsed: the catalog stores printed statements."""
 
 from random import Random
+from unittest.mock import patch
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from evertide.sql.parser import literal_rows
 from evertide.sql.parser.entry import parse_data_type, parse_expression, parse_statement
 from evertide.sql.pretty import to_sql
 from tests.sql import parse_statement_trees, parse_trees
@@ -41,5 +43,11 @@ def test_any_definition_survives_printing_and_parsing(rng: Random) -> None:
 @_many
 @given(_randoms)
 def test_any_command_survives_printing_and_parsing(rng: Random) -> None:
+    """Constants that a statement writes are read without a node for each; not here, since those
+    are what is compared."""
     tree = parse_statement_trees.command(rng)
-    assert parse_statement(to_sql(tree)) == tree
+    with (
+        patch.object(literal_rows, "CHANGED_ROWS", literal_rows.BULK_ROWS),
+        patch.object(literal_rows, "CHANGED_ITEMS", literal_rows.BULK_ITEMS),
+    ):
+        assert parse_statement(to_sql(tree)) == tree

@@ -22,17 +22,21 @@ from evertide.expr.relation import (
     FlatMap,
     Get,
     Join,
+    LetRec,
+    LocalGet,
     Map,
     Negate,
     OrderKey,
     OuterJoin,
     Project,
+    RecursionLimit,
     Reduce,
     Relation,
     Threshold,
     TopK,
     Types,
     Union,
+    Window,
 )
 from evertide.expr.relation_walk import in_order_of_use, inputs_of
 from evertide.expr.scalar import Scalar
@@ -54,6 +58,7 @@ from evertide.expr.scalar_codec import (
     read_scalars,
     read_types,
 )
+from evertide.expr.window_codec import plain_window_calls, read_window_calls
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId
 
@@ -105,6 +110,10 @@ def plain_node(node: Relation) -> Plain:
             return ["constant", plain_counted(types, rows), plain_types(types)]
         case Get(global_id=global_id, types=types):
             return ["get", global_id, plain_types(types)]
+        case LocalGet(name=name, types=types):
+            return ["local", name, plain_types(types)]
+        case LetRec(names=names, limit=limit):
+            return ["recursion", list(names), _plain_limit(limit)]
         case Project(columns=columns):
             return ["project", list(columns)]
         case Map(scalars=scalars):
@@ -125,6 +134,8 @@ def plain_node(node: Relation) -> Plain:
             return ["distinct"]
         case TopK(group=group, order=order, limit=limit, offset=offset):
             return ["top k", list(group), plain_order(order), limit, offset]
+        case Window(group=group, order=order, calls=calls):
+            return ["window", list(group), plain_order(order), plain_window_calls(calls)]
         case Negate():
             return ["negate"]
         case Threshold():
@@ -142,6 +153,11 @@ def _read_node(plain: Plain, inputs: list[Relation], functions: FunctionLookup) 
             return Constant(read_counted(types, rows), types)
         case ["get", str(global_id), sql_types], []:
             return Get(GlobalId(global_id), read_types(sql_types))
+        case ["local", str(name), sql_types], []:
+            return LocalGet(name, read_types(sql_types))
+        case ["recursion", list(names), limit], [*values, body]:
+            named = tuple(as_str(name) for name in names)
+            return LetRec(named, tuple(values), body, _read_limit(limit))
         case ["project", columns], [source]:
             return Project(source, as_ints(columns))
         case ["map", scalars], [source]:
@@ -163,6 +179,9 @@ def _read_node(plain: Plain, inputs: list[Relation], functions: FunctionLookup) 
             return Distinct(source)
         case ["top k", group, order, limit, int(offset)], [source]:
             return TopK(source, as_ints(group), read_order(order), optional_int(limit), offset)
+        case ["window", group, order, calls], [source]:
+            window_calls = read_window_calls(calls, functions)
+            return Window(source, as_ints(group), read_order(order), window_calls)
         case ["negate"], [source]:
             return Negate(source)
         case ["threshold"], [source]:
@@ -171,6 +190,17 @@ def _read_node(plain: Plain, inputs: list[Relation], functions: FunctionLookup) 
             return Union(tuple(inputs))
         case _:
             raise UnreadablePlan(f"not an operator: {plain!r}")
+
+
+def _plain_limit(limit: RecursionLimit | None) -> Plain:
+    return None if limit is None else [limit.iterations, limit.fails]
+
+
+def _read_limit(plain: Plain) -> RecursionLimit | None:
+    if plain is None:
+        return None
+    iterations, fails = as_list(plain)
+    return RecursionLimit(as_int(iterations), bool(fails))
 
 
 def plain_counted(types: Types, rows: Sequence[tuple[Row, int]]) -> Plain:

@@ -5,7 +5,7 @@ works with hashes and compiled closures; it keeps nothing between calls. A subtr
 several places as one object is evaluated once.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TypeAlias, assert_never, cast
@@ -14,8 +14,9 @@ from evertide.expr.aggregate import evaluate_aggregate, least_error
 from evertide.expr.budget import Budget
 from evertide.expr.compile import Evaluate, compile_predicates, compile_scalar
 from evertide.expr.flat_rows import compile_flat_rows
-from evertide.expr.join_order import Extension, connected_order, inner_equivalences
+from evertide.expr.join_rows import join_rows
 from evertide.expr.outer_columns import bind_row, free_columns
+from evertide.expr.recursion import Recursion, iterate, once_each, readers, split_recursion
 from evertide.expr.relation import (
     AggregateCall,
     Apply,
@@ -26,6 +27,8 @@ from evertide.expr.relation import (
     FlatMap,
     Get,
     Join,
+    LetRec,
+    LocalGet,
     Map,
     Negate,
     OrderKey,
@@ -37,17 +40,16 @@ from evertide.expr.relation import (
     TopK,
     Types,
     Union,
+    Window,
 )
-from evertide.expr.row_key import group_key, identity_function, in_order, join_key, least
+from evertide.expr.row_key import group_key, identity_function, in_order, least, picker
 from evertide.expr.scalar import Scalar
+from evertide.expr.window import Windowing
 from evertide.vocab.datum import Datum, Row
 from evertide.vocab.errors import InternalError, SqlError, decode_error, encode_error
 from evertide.vocab.ids import GlobalId
 
 Counted: TypeAlias = tuple[Row, int]
-
-# A join asks its budget about every so many rows.
-_STEP_ROWS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +61,56 @@ class Collection:
 
 
 GetCollection: TypeAlias = Callable[[GlobalId], Collection]
+# What a recursion comes to over these rows of its inputs.
+Solve: TypeAlias = Callable[[Recursion, Sequence[list[Counted]], Budget], Collection]
 
 
-def evaluate(relation: Relation, get: GetCollection, budget: Budget | None = None) -> Collection:
-    """The contents of a lowered relation; `get` gives those of the collections it names."""
-    return _Evaluation(get, budget or Budget()).of(relation)
+def evaluate(
+    relation: Relation,
+    get: GetCollection,
+    budget: Budget | None = None,
+    solve: Solve | None = None,
+) -> Collection:
+    """The contents of a lowered relation; `get` gives those of the collections it names.
+
+    `solve`: a quicker way to do recursions than `solve_anew`.
+    """
+    return _Evaluation(get, budget or Budget(), solve or solve_anew).of(relation)
+
+
+def solve_anew(recursion: Recursion, inputs: Sequence[list[Counted]], budget: Budget) -> Collection:
+    """A recursion in which every iteration computes all of its bindings' contents."""
+    core, affected = recursion.core, readers(recursion.core)
+    evaluation = _Evaluation(_no_collection, budget, solve_anew)
+    for name, rows in zip(recursion.input_names, inputs, strict=True):
+        evaluation.hold(name, Collection(rows), ())
+    for name in core.names:
+        evaluation.hold(name, Collection([]), ())
+    held: list[object] = [({}, []) for _ in core.names]
+
+    def advance(number: int) -> bool:
+        value = core.values[number]
+        found = evaluation.of(value)
+        rows, errors = consolidated(found.rows, value.types), once_each(found.errors)
+        budget.spend(1 + len(rows))
+        identity = identity_function(value.types)
+        contents = {row if identity is None else identity(row): count for row, count in rows}
+        if held[number] == (contents, errors):
+            return False
+        held[number] = contents, errors
+        name = core.names[number]
+        evaluation.hold(name, Collection(rows, errors), affected.get(name, ()))
+        return True
+
+    failure = iterate(core, advance)
+    if failure is not None:
+        return Collection([], [(failure, 1)])
+    found = evaluation.of(core.body)
+    return Collection(found.rows, once_each(found.errors))
+
+
+def _no_collection(global_id: GlobalId) -> Collection:
+    raise AssertionError(f"{global_id} is no input of the recursion")
 
 
 def finish(collection: Collection, finishing: Finishing, types: Types) -> list[Row]:
@@ -101,17 +148,6 @@ def consolidated(rows: Iterable[Counted], types: Types) -> list[Counted]:
     return [(first[key], count) for key, count in sums.items() if count]
 
 
-def picker(columns: tuple[int, ...]) -> Callable[[Row], Row]:
-    """A function that picks these columns of a row."""
-    match columns:
-        case ():
-            return lambda _row: ()
-        case (only,):
-            return lambda row: (row[only],)
-        case _:
-            return cast("Callable[[Row], Row]", itemgetter(*columns))
-
-
 def _totals(errors: Iterable[tuple[str, int]]) -> dict[str, int]:
     totals: dict[str, int] = {}
     for error, count in errors:
@@ -122,11 +158,14 @@ def _totals(errors: Iterable[tuple[str, int]]) -> dict[str, int]:
 class _Evaluation:
     """One run over one tree. Results are kept by object, so that shared subtrees run once."""
 
-    def __init__(self, get: GetCollection, budget: Budget) -> None:
+    def __init__(self, get: GetCollection, budget: Budget, solve: Solve) -> None:
         self._get = get
         self._budget = budget
+        self._solve = solve
         # The relation is kept beside its result, so that its id is not given to another object.
         self._done: dict[int, tuple[Relation, Collection]] = {}
+        # What a recursion's inputs and bindings hold.
+        self._held: dict[str, Collection] = {}
 
     def of(self, relation: Relation) -> Collection:
         """The contents of this subtree."""
@@ -143,6 +182,10 @@ class _Evaluation:
                 return Collection(list(rows))
             case Get(global_id=global_id):
                 return self._get(global_id)
+            case LocalGet(name=name):
+                return self._held[name]
+            case LetRec():
+                return self._recursion(relation)
             case Project(input=source, columns=columns):
                 return _project(self.of(source), columns)
             case Map(input=source, scalars=scalars):
@@ -161,6 +204,8 @@ class _Evaluation:
                 return _distinct(self.of(source), source.types)
             case TopK(input=source):
                 return _top_k(relation, self.of(source))
+            case Window(input=source):
+                return _window(relation, self.of(source))
             case Negate(input=source):
                 return _negate(self.of(source))
             case Threshold(input=source):
@@ -171,6 +216,18 @@ class _Evaluation:
                 raise AssertionError("outer joins are lowered before anything runs")
             case _:
                 assert_never(relation)
+
+    def hold(self, name: str, contents: Collection, readers: Iterable[int]) -> None:
+        """A binding holds this from now on; what these objects gave before is forgotten."""
+        self._held[name] = contents
+        for reader in readers:
+            self._done.pop(reader, None)
+
+    def _recursion(self, node: LetRec) -> Collection:
+        parts = split_recursion(node)
+        inputs = [self.of(source) for source in parts.inputs]
+        found = self._solve(parts, [source.rows for source in inputs], self._budget)
+        return Collection(found.rows, [e for part in (*inputs, found) for e in part.errors])
 
     def _apply(self, apply: Apply) -> Collection:
         """Right once for each combination of the values it looks at, in rows of left."""
@@ -247,61 +304,8 @@ def _union(sources: list[Collection], types: Types) -> Collection:
 
 
 def _join(join: Join, sources: list[Collection], budget: Budget) -> Collection:
-    arities = [len(relation.types) for relation in join.inputs]
-    rows = [source.rows for source in sources]
-    for number, columns in inner_equivalences(arities, join.equivalences):
-        rows[number] = _all_equal(rows[number], join.inputs[number].types, columns)
-    order = connected_order(arities, join.equivalences, 0)
-    bound, bound_types = rows[0], join.inputs[0].types
-    for extension in order.extensions:
-        types = join.inputs[extension.relation].types
-        bound = _extend(bound, bound_types, rows[extension.relation], types, extension, budget)
-        bound_types += types
-    if order.columns != tuple(range(len(order.columns))):
-        pick = picker(order.columns)
-        bound = [(pick(row), count) for row, count in bound]
-    return Collection(bound, [error for source in sources for error in source.errors])
-
-
-def _all_equal(rows: list[Counted], types: Types, columns: tuple[int, ...]) -> list[Counted]:
-    keys = [join_key(types, (column,)) for column in columns]
-    return [
-        counted
-        for counted in rows
-        if len({key(counted[0]) for key in keys}) == 1 and counted[0][columns[0]] is not None
-    ]
-
-
-def _extend(
-    bound: list[Counted],
-    bound_types: Types,
-    rows: list[Counted],
-    types: Types,
-    extension: Extension,
-    budget: Budget,
-) -> list[Counted]:
-    """Look every bound row up, a few at a time, so that no step makes rows without end."""
-    key = join_key(types, extension.key)
-    table: dict[Hashable, list[Counted]] = {}
-    for counted in rows:
-        table.setdefault(key(counted[0]), []).append(counted)
-    table.pop(None, None)
-    probe = join_key(bound_types, extension.probe)
-    joined: list[Counted] = []
-    most = max((len(found) for found in table.values()), default=0)
-    step = max(1, _STEP_ROWS // max(most, 1))
-    for start in range(0, len(bound), step):
-        made = len(joined)
-        joined += [
-            (row + other, count * times)
-            for row, count in bound[start : start + step]
-            for other, times in table.get(probe(row), ())
-        ]
-        budget.spend(len(joined) - made)
-    width = len(bound_types)
-    for left, right in extension.also_equal:
-        joined = _all_equal(joined, bound_types + types, (left, width + right))
-    return joined
+    rows = join_rows(join, [source.rows for source in sources], budget)
+    return Collection(rows, [error for source in sources for error in source.errors])
 
 
 def _reduce(reduce: Reduce, source: Collection) -> Collection:
@@ -430,14 +434,28 @@ def positive_part(group: list[Counted], types: Types) -> list[Counted]:
 
 def _top_k(top_k: TopK, source: Collection) -> Collection:
     types = top_k.types
-    key = group_key(types, top_k.group)
+    rows: list[Counted] = []
+    for group in _partitions(source, types, top_k.group):
+        rows += slice_of(group, types, top_k.order, top_k.limit, top_k.offset)
+    return Collection(rows, source.errors)
+
+
+def _partitions(
+    source: Collection, types: Types, columns: tuple[int, ...]
+) -> Iterable[list[Counted]]:
+    """Rows with equal values in these columns, consolidated."""
+    key = group_key(types, columns)
     groups: dict[Hashable, list[Counted]] = {}
     for counted in consolidated(source.rows, types):
         groups.setdefault(key(counted[0]), []).append(counted)
-    rows: list[Counted] = []
-    for group in groups.values():
-        rows += slice_of(group, types, top_k.order, top_k.limit, top_k.offset)
-    return Collection(rows, source.errors)
+    return groups.values()
+
+
+def _window(window: Window, source: Collection) -> Collection:
+    types = window.input.types
+    windowing = Windowing(types, window.order, window.calls)
+    rows, errors = windowing.over_all(_partitions(source, types, window.group))
+    return Collection(rows, [*source.errors, *errors])
 
 
 def slice_of(

@@ -11,9 +11,10 @@ and Union; Apply becomes joins; WHERE over a product becomes a Join with equival
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from evertide.expr.functions.row import AggregateFunction, TableFunction
+from evertide.expr.functions.window import WindowFunction
 from evertide.expr.scalar import Scalar
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId
@@ -218,6 +219,55 @@ class TopK:
 
 
 @dataclass(frozen=True)
+class Frame:
+    """The rows around one that a window function looks at, from `start` to `end`, both in.
+
+    Rows, or groups of rows that the order finds equal, are counted from the row itself: -1 is one
+    before it. None: as far as the partition goes. "range" knows only None and 0, all equal rows.
+    """
+
+    unit: str  # "rows" | "range" | "groups"
+    start: int | None
+    end: int | None
+
+
+# From the first row of the partition to the last one equal in order.
+USUAL_FRAME: Final = Frame("range", None, 0)
+
+
+@dataclass(frozen=True)
+class WindowCall:
+    """One window function. Its arguments are columns and literals: a Map computes others first.
+
+    FILTER has become a CASE inside an aggregate's argument already; count(*) has none.
+    """
+
+    function: WindowFunction | AggregateFunction
+    arguments: tuple[Scalar, ...]
+    type: SqlType
+    frame: Frame
+    ignore_nulls: bool = False
+
+
+@dataclass(frozen=True)
+class Window:
+    """Every row with the values of window functions behind it; one for each time it is there.
+
+    `group` are the columns of PARTITION BY. Rows that `order` finds equal are put in the order of
+    the whole encoded row. A row for which a function fails is an error.
+    """
+
+    input: "Relation"
+    group: tuple[int, ...]
+    order: tuple[OrderKey, ...]
+    calls: tuple[WindowCall, ...]
+
+    @cached_property
+    def types(self) -> Types:
+        return self.input.types + tuple(call.type for call in self.calls)
+
+
+@dataclass(frozen=True)
 class Negate:
     """Multiplicities of rows times -1.
 
@@ -254,9 +304,44 @@ class Union:
         return self.inputs[0].types
 
 
+@dataclass(frozen=True)
+class LocalGet:
+    """What a binding of the LetRec around holds just then. Its name is unique in the whole tree."""
+
+    name: str
+    types: Types
+
+
+@dataclass(frozen=True)
+class RecursionLimit:
+    """After so many iterations it ends; `fails`: with an error, if the last one changed a thing."""
+
+    iterations: int
+    fails: bool
+
+
+@dataclass(frozen=True)
+class LetRec:
+    """`body` once the bindings hold what their own definitions give.
+
+    They start without rows. An iteration computes one binding after another, each from what all of
+    them hold at that moment; the last one is that in which nothing changes. recursion.py says what
+    becomes of errors.
+    """
+
+    names: tuple[str, ...]
+    values: tuple["Relation", ...]
+    body: "Relation"
+    limit: RecursionLimit | None = None
+
+    @property
+    def types(self) -> Types:
+        return self.body.types
+
+
 Relation: TypeAlias = (
-    Constant | Get | Project | Map | Filter | FlatMap | Join | OuterJoin | Apply | Reduce | Distinct
-    | TopK | Negate | Threshold | Union
+    Constant | Get | LocalGet | LetRec | Project | Map | Filter | FlatMap | Join | OuterJoin
+    | Apply | Reduce | Distinct | TopK | Window | Negate | Threshold | Union
 )  # fmt: skip
 
 

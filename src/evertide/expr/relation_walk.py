@@ -18,6 +18,8 @@ from evertide.expr.relation import (
     FlatMap,
     Get,
     Join,
+    LetRec,
+    LocalGet,
     Map,
     Negate,
     OuterJoin,
@@ -27,6 +29,8 @@ from evertide.expr.relation import (
     Threshold,
     TopK,
     Union,
+    Window,
+    WindowCall,
 )
 from evertide.expr.scalar import Scalar
 
@@ -36,8 +40,10 @@ Rewrite: TypeAlias = Callable[[Relation], Relation]
 def inputs_of(relation: Relation) -> tuple[Relation, ...]:
     """The relations directly below, in order."""
     match relation:
-        case Constant() | Get():
+        case Constant() | Get() | LocalGet():
             return ()
+        case LetRec(values=values, body=body):
+            return (*values, body)
         case Join(inputs=inputs) | Union(inputs=inputs):
             return inputs
         case OuterJoin(left=left, right=right) | Apply(left=left, right=right):
@@ -45,7 +51,7 @@ def inputs_of(relation: Relation) -> tuple[Relation, ...]:
         case (
             Project(input=source) | Map(input=source) | Filter(input=source) | Reduce(input=source)
             | FlatMap(input=source) | Distinct(input=source) | TopK(input=source)
-            | Negate(input=source) | Threshold(input=source)
+            | Window(input=source) | Negate(input=source) | Threshold(input=source)
         ):  # fmt: skip
             return (source,)
         case _:
@@ -57,15 +63,17 @@ def with_inputs(relation: Relation, inputs: tuple[Relation, ...]) -> Relation:
     if all(old is new for old, new in zip(inputs_of(relation), inputs, strict=True)):
         return relation
     match relation:
-        case Constant() | Get():
+        case Constant() | Get() | LocalGet():
             return relation
+        case LetRec():
+            return replace(relation, values=inputs[:-1], body=inputs[-1])
         case Join() | Union():
             return replace(relation, inputs=inputs)
         case OuterJoin() | Apply():
             return replace(relation, left=inputs[0], right=inputs[1])
         case (
-            Project() | Map() | Filter() | FlatMap() | Reduce() | Distinct() | TopK() | Negate()
-            | Threshold()
+            Project() | Map() | Filter() | FlatMap() | Reduce() | Distinct() | TopK() | Window()
+            | Negate() | Threshold()
         ):  # fmt: skip
             return replace(relation, input=inputs[0])
         case _:
@@ -119,9 +127,11 @@ def scalars_of(relation: Relation) -> tuple[Scalar, ...]:
         case Reduce(keys=keys, aggregates=aggregates):
             given = tuple(scalar for call in aggregates for scalar in argument_scalars(call))
             return keys + given
+        case Window(calls=calls):
+            return tuple(scalar for call in calls for scalar in call.arguments)
         case (
-            Constant() | Get() | Project() | Join() | Apply() | Distinct() | TopK() | Negate()
-            | Threshold() | Union()
+            Constant() | Get() | LocalGet() | LetRec() | Project() | Join() | Apply() | Distinct()
+            | TopK() | Negate() | Threshold() | Union()
         ):  # fmt: skip
             return ()
         case _:
@@ -142,6 +152,11 @@ def rewrite_arguments(call: AggregateCall, change: Callable[[Scalar], Scalar]) -
     return replace(call, argument=change(call.argument), order=order)
 
 
+def rewrite_window_call(call: WindowCall, change: Callable[[Scalar], Scalar]) -> WindowCall:
+    """The same call with `change` applied to each argument; a column must stay a column."""
+    return replace(call, arguments=tuple(map(change, call.arguments)))
+
+
 def rewrite_scalars(relation: Relation, change: Callable[[Scalar], Scalar]) -> Relation:
     """The same operator with `change` applied to each of its own scalars as a whole."""
     match relation:
@@ -156,9 +171,12 @@ def rewrite_scalars(relation: Relation, change: Callable[[Scalar], Scalar]) -> R
         case Reduce(keys=keys, aggregates=aggregates):
             calls = tuple(rewrite_arguments(call, change) for call in aggregates)
             return replace(relation, keys=tuple(map(change, keys)), aggregates=calls)
+        case Window(calls=window_calls):
+            changed = tuple(rewrite_window_call(call, change) for call in window_calls)
+            return replace(relation, calls=changed)
         case (
-            Constant() | Get() | Project() | Join() | Apply() | Distinct() | TopK() | Negate()
-            | Threshold() | Union()
+            Constant() | Get() | LocalGet() | LetRec() | Project() | Join() | Apply() | Distinct()
+            | TopK() | Negate() | Threshold() | Union()
         ):  # fmt: skip
             return relation
         case _:

@@ -237,3 +237,14 @@ def in_value_order(sql_type: SqlType, values: Sequence[Datum]) -> list[Datum]:
     if not is_ambiguous(sql_type):
         return sorted(values, key=encode)
     return sorted(values, key=lambda value: (encode(value), _datum_representation(value)))
+
+
+def picker(columns: tuple[int, ...]) -> Callable[[Row], Row]:
+    """A function that picks these columns of a row."""
+    match columns:
+        case ():
+            return lambda _row: ()
+        case (only,):
+            return lambda row: (row[only],)
+        case _:
+            return cast("Callable[[Row], Row]", itemgetter(*columns))

@@ -3,7 +3,10 @@
 from collections.abc import Callable
 from typing import assert_never
 
+from evertide.expr.functions.row import AggregateFunction
+from evertide.expr.recursion import MARK
 from evertide.expr.relation import (
+    USUAL_FRAME,
     AggregateCall,
     Apply,
     Constant,
@@ -12,6 +15,8 @@ from evertide.expr.relation import (
     FlatMap,
     Get,
     Join,
+    LetRec,
+    LocalGet,
     Map,
     Negate,
     OuterJoin,
@@ -21,6 +26,8 @@ from evertide.expr.relation import (
     Threshold,
     TopK,
     Union,
+    Window,
+    WindowCall,
 )
 from evertide.expr.relation_walk import inputs_of
 from evertide.expr.scalar import (
@@ -63,6 +70,10 @@ def show_node(node: Relation, name: Callable[[GlobalId], str] = str) -> str:
             return f"Constant [{shown}{more}]"
         case Get(global_id=global_id):
             return f"Get {name(global_id)}"
+        case LocalGet(name=local):
+            return f"Get {_plain_name(local)}"
+        case LetRec():
+            return _recursion(node)
         case Project(columns=columns):
             return f"Project [{', '.join(f'#{c}' for c in columns)}]"
         case Map(scalars=scalars):
@@ -80,6 +91,10 @@ def show_node(node: Relation, name: Callable[[GlobalId], str] = str) -> str:
         case TopK(group=group, order=order, limit=limit, offset=offset):
             keys_ = ", ".join(f"#{k.column}{' desc' if k.descending else ''}" for k in order)
             return f"TopK group_by={list(group)} order_by=[{keys_}] limit={limit} offset={offset}"
+        case Window(group=group, order=order, calls=calls):
+            keys_ = ", ".join(f"#{k.column}{' desc' if k.descending else ''}" for k in order)
+            functions = ", ".join(show_window_call(call) for call in calls)
+            return f"Window partition_by={list(group)} order_by=[{keys_}] functions=[{functions}]"
         case FlatMap(function=function, arguments=arguments, ordinality=ordinality):
             numbered = " with ordinality" if ordinality else ""
             return f"FlatMap {function.name}({_all(arguments)}){numbered}"
@@ -119,6 +134,20 @@ def show_scalar(scalar: Scalar) -> str:
             assert_never(scalar)
 
 
+def _recursion(node: LetRec) -> str:
+    """Its inputs follow: a definition for each name, then what is made of them."""
+    limit = ""
+    if node.limit is not None:
+        word = "error" if node.limit.fails else "return"
+        limit = f" {word} at recursion limit {node.limit.iterations}"
+    return f"LetRec [{', '.join(map(_plain_name, node.names))}]{limit}"
+
+
+def _plain_name(name: str) -> str:
+    """As the query has it: what makes it unique is of no interest."""
+    return name.partition(MARK)[0]
+
+
 def _call(name: str, arguments: tuple[Scalar, ...]) -> str:
     """Operators between their arguments, functions before them."""
     if not name[:1].isalpha() and len(arguments) == 2:
@@ -132,6 +161,29 @@ def _aggregate(call: AggregateCall) -> str:
     order = ", ".join(f"{show_scalar(o.key)}{' desc' if o.descending else ''}" for o in call.order)
     ordered = f" order by {order}" if order else ""
     return f"{call.function.name}({'distinct ' if call.distinct else ''}{inside}{ordered})"
+
+
+def show_window_call(call: WindowCall) -> str:
+    """A window function, its frame in words unless it is the usual one."""
+    name = call.function.name if isinstance(call.function, AggregateFunction) else call.function
+    inside = _all(call.arguments)
+    if isinstance(call.function, AggregateFunction) and not call.arguments:
+        inside = "*"
+    nulls = " ignore nulls" if call.ignore_nulls else ""
+    frame = call.frame
+    if frame == USUAL_FRAME:
+        return f"{name}({inside}){nulls}"
+    start = _bound(frame.start, "unbounded preceding")
+    end = _bound(frame.end, "unbounded following")
+    return f"{name}({inside}){nulls} {frame.unit} between {start} and {end}"
+
+
+def _bound(offset: int | None, unbounded: str) -> str:
+    if offset is None:
+        return unbounded
+    if offset == 0:
+        return "current row"
+    return f"{abs(offset)} {'preceding' if offset < 0 else 'following'}"
 
 
 def _all(scalars: tuple[Scalar, ...]) -> str:

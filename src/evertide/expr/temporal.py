@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from evertide.expr.compile import compile_scalar
-from evertide.expr.relation import Filter, OuterJoin, Relation
+from evertide.expr.recursion import split_recursion
+from evertide.expr.relation import Filter, LetRec, OuterJoin, Relation
 from evertide.expr.relation_walk import in_order_of_use, scalars_of
 from evertide.expr.scalar import Call, Literal, Scalar, SessionCall
 from evertide.expr.scalar_walk import children
@@ -73,6 +74,8 @@ def has_temporal(relation: Relation) -> bool:
 def check_temporal(relation: Relation) -> None:
     """Raise where something else than a predicate looks at the time, or one that is no bound."""
     for node in in_order_of_use(relation):
+        if isinstance(node, LetRec):
+            check_core(split_recursion(node).core)
         looking = [scalar for scalar in scalars_of(node) if is_temporal(scalar)]
         if looking and not isinstance(node, Filter | OuterJoin):
             raise FeatureNotSupported(
@@ -82,6 +85,15 @@ def check_temporal(relation: Relation) -> None:
         for predicate in conjuncts(looking):
             if is_temporal(predicate):
                 bound_of(predicate)
+
+
+def check_core(core: LetRec) -> None:
+    """Raise if what goes round looks at the time: it would have to go round at every moment."""
+    if has_temporal(core):
+        raise FeatureNotSupported(
+            "mz_now() within a recursion is not supported",
+            hint="Filter by time before the recursion, or after it.",
+        )
 
 
 def bound_of(predicate: Scalar) -> Bound:

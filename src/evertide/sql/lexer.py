@@ -140,7 +140,8 @@ def _scan(text: str, at: int, tokens: Tokens) -> int | None:
 def _scan_literals(key: str, word: re.Match[str], tokens: Tokens) -> int:
     """Reads a long list of constants in one go; 0 if there is none at this place."""
     scan, kind = _BEFORE_LITERALS[key]
-    found = scan(word.string, word.end())
+    changed = _inserts(tokens.keys) if key == "VALUES" else _changes_rows(tokens.keys)
+    found = scan(word.string, word.end(), changed=changed)
     if found is None:
         return 0
     values, end = found
@@ -148,6 +149,31 @@ def _scan_literals(key: str, word: re.Match[str], tokens: Tokens) -> int:
     tokens.add(kind, "", values.at)
     return end
 
+
+def _inserts(keys: list[str]) -> bool:
+    """Whether what comes next is what an INSERT inserts, after its table and columns."""
+    for key in islice(reversed(keys), _FAR_BACK):
+        if key == "INSERT":
+            return True
+        if key in _ENDS_OF_TARGETS:
+            return False
+    return False
+
+
+def _changes_rows(keys: list[str]) -> bool:
+    """Whether the last token is one of an INSERT, UPDATE or DELETE, and of no query within it."""
+    for key in islice(reversed(keys), _FAR_BACK):
+        if key in _CHANGES:
+            return True
+        if key in _ENDS_OF_CHANGES:
+            return False
+    return False
+
+
+_CHANGES: Final = frozenset({"INSERT", "UPDATE", "DELETE"})
+_ENDS_OF_CHANGES: Final = frozenset({"SELECT", "WITH", "TABLE", "EXPLAIN", "AS", ";"})
+_ENDS_OF_TARGETS: Final = _ENDS_OF_CHANGES | {"FROM", "WHERE", "SET", "USING", "DELETE", "UPDATE"}
+_FAR_BACK: Final = 64
 
 _BEFORE_LITERALS: Final = {
     "VALUES": (scan_literal_rows, LITERAL_ROWS),

@@ -109,9 +109,11 @@ def _qualified(node: NodeT, names: NameContext, local: frozenset[str]) -> NodeT:
 
 
 def _qualified_with(query: Query, names: NameContext, local: frozenset[str]) -> Query:
-    """Each query of the list sees those before it."""
+    """Each query of the list sees those before it; all of them, if they are mutually recursive."""
     assert query.with_ is not None
     tables = []
+    if query.with_.mutually:
+        local |= {table.name for table in query.with_.tables}
     for table in query.with_.tables:
         tables.append(replace(table, query=_qualified(table.query, names, local)))
         local |= {table.name}

@@ -146,12 +146,24 @@ class GroupingError(SqlError):
     sqlstate = "42803"
 
 
+class WindowingError(SqlError):
+    sqlstate = "42P20"
+
+
 class InvalidColumnReference(SqlError):
     sqlstate = "42P10"
 
 
 class InvalidParameterValue(SqlError):
     sqlstate = "22023"
+
+
+class InvalidArgumentForNtile(SqlError):
+    sqlstate = "22014"
+
+
+class InvalidArgumentForNthValue(SqlError):
+    sqlstate = "22016"
 
 
 class NullValueNotAllowed(SqlError):

@@ -1,6 +1,7 @@
 """Queries by feature. Rows are compared in order only where the query orders them fully."""
 
 from tests.sql.plan_corpus.correlated import ARRAYS_OF_QUERIES, CORRELATED, LATERAL
+from tests.sql.plan_corpus.windows import WINDOWS
 
 SELECT_LIST = (
     "SELECT 1",
@@ -321,4 +322,5 @@ CORPUS = {
     "correlated": CORRELATED,
     "lateral": LATERAL,
     "arrays of queries": ARRAYS_OF_QUERIES,
+    "windows": WINDOWS,
 }

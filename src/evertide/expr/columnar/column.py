@@ -87,6 +87,11 @@ def has_nulls(column: Column) -> bool:
     return bool(column.array.null_count)
 
 
+def nbytes(column: Column) -> int:
+    """How much memory the values take."""
+    return int(column.values.nbytes if isinstance(column, Numbers) else column.array.nbytes)
+
+
 def is_number(sql_type: SqlType) -> bool:
     """Whether columns of this type are Numbers."""
     if sql_type.kind in (Kind.ARRAY, Kind.LIST):

@@ -99,6 +99,12 @@ _NO_MATCH: Final = (
 _NOT_UNIQUE: Final = "Could not choose a best candidate. You might need to add explicit type casts."
 
 
+def no_such_function(name: str, arguments: Sequence[SqlType]) -> UndefinedFunction:
+    """What to say of a call by a known name with arguments that do not fit."""
+    shown = ", ".join(str(argument) for argument in arguments)
+    return UndefinedFunction(f"function {name}({shown}) does not exist", hint=_NO_MATCH)
+
+
 def resolve_function(name: str, arguments: Sequence[SqlType]) -> Resolution[ScalarFunction]:
     """The function that a call by this name means."""
     types = tuple(unmodified(argument) for argument in arguments)

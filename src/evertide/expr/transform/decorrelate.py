@@ -25,6 +25,7 @@ from evertide.expr.functions.table import find_cast, find_scalar
 from evertide.expr.functions.type_groups import unmodified
 from evertide.expr.join_order import offsets_of
 from evertide.expr.outer_columns import FreeColumns, move_free, moved
+from evertide.expr.recursion import FreeNames
 from evertide.expr.relation import (
     Apply,
     Constant,
@@ -33,6 +34,8 @@ from evertide.expr.relation import (
     FlatMap,
     Get,
     Join,
+    LetRec,
+    LocalGet,
     Map,
     Negate,
     OuterJoin,
@@ -43,6 +46,7 @@ from evertide.expr.relation import (
     TopK,
     Types,
     Union,
+    Window,
 )
 from evertide.expr.relation_walk import inputs_of, rewrite_arguments, rewrite_scalars, rewrite_up
 from evertide.expr.relation_walk import with_inputs as over
@@ -195,6 +199,9 @@ class _Carrying:
         self._rows = rows
         self._free = free
         self._width = len(rows.relation.types)
+        # Bindings that carry D's columns too, and who reads bindings.
+        self._bound: set[str] = set()
+        self._names = FreeNames()
         # The relation is kept beside the result, so that its id is not given to another object.
         self._done: dict[int, tuple[Relation, Relation]] = {}
 
@@ -206,6 +213,8 @@ class _Carrying:
         return known[1]
 
     def _depends(self, node: Relation) -> bool:
+        if not self._bound.isdisjoint(self._names.of(node)):
+            return True
         return any(column.depth == 0 for column in self._free.of(node))
 
     def _carried(self, node: Relation) -> Relation:
@@ -226,8 +235,19 @@ class _Carrying:
                 moved_order = tuple(replace(key, column=width + key.column) for key in order)
                 groups = (*outer, *(width + column for column in group))
                 return replace(node, input=self.of(source), group=groups, order=moved_order)
+            case Window(input=source, group=group, order=order):
+                moved_order = tuple(replace(key, column=width + key.column) for key in order)
+                groups = (*outer, *(width + column for column in group))
+                window = replace(node, input=self.of(source), group=groups, order=moved_order)
+                return rewrite_scalars(window, self._scalar)
             case Distinct() | Negate() | Threshold() | Union():
                 return over(node, tuple(self.of(source) for source in inputs_of(node)))
+            case LetRec(names=names):
+                # The recursions of all rows of D go round together.
+                self._bound |= set(names)
+                return over(node, tuple(self.of(source) for source in inputs_of(node)))
+            case LocalGet(name=name, types=types):
+                return LocalGet(name, self._rows.relation.types + types)
             case Constant() | Get():
                 raise AssertionError("a leaf depends on nothing")
             case OuterJoin() | Apply():

@@ -18,6 +18,8 @@ from evertide.expr.relation import (
     FlatMap,
     Get,
     Join,
+    LetRec,
+    LocalGet,
     Map,
     Negate,
     OuterJoin,
@@ -27,15 +29,18 @@ from evertide.expr.relation import (
     Threshold,
     TopK,
     Union,
+    Window,
 )
 from evertide.expr.relation_walk import (
     argument_scalars,
     in_order_of_use,
     inputs_of,
     rewrite_arguments,
+    rewrite_window_call,
 )
 from evertide.expr.scalar import Scalar
 from evertide.expr.scalar_walk import columns_of, move_columns
+from evertide.expr.window import sees_ties
 
 Columns: TypeAlias = frozenset[int]
 # A relation and where the columns asked for are in it: old position to new.
@@ -59,8 +64,11 @@ def drop_columns(relation: Relation) -> Relation:
 def _asks(node: Relation, asked: Columns) -> list[Columns]:
     """What a node that is asked for these columns asks of its inputs."""
     match node:
-        case Constant() | Get():
+        case Constant() | Get() | LocalGet():
             return []
+        case LetRec(values=values):
+            # Whoever reads a binding counts on all its columns.
+            return [*(frozenset(range(len(value.types))) for value in values), asked]
         case Project(columns=columns):
             return [frozenset(columns[i] for i in asked)]
         case Map(input=source, scalars=scalars):
@@ -80,6 +88,8 @@ def _asks(node: Relation, asked: Columns) -> list[Columns]:
         case Distinct() | Threshold() | TopK():
             # All columns say which rows are equal, or which comes first.
             return [frozenset(range(len(node.types)))]
+        case Window():
+            return [_asked_by_window(node, asked)]
         case FlatMap(input=source, arguments=arguments):
             width = len(source.types)
             return [frozenset(i for i in asked if i < width) | _columns(*arguments)]
@@ -96,6 +106,20 @@ def _asked_by_join(join: Join, asked: Columns, count: int) -> list[Columns]:
     return [
         frozenset(i for i in range(arities[n]) if offsets[n] + i in needed) for n in range(count)
     ]
+
+
+def _asked_by_window(node: Window, asked: Columns) -> Columns:
+    """All columns say which of equal rows comes first, if one of the functions cares."""
+    width = len(node.input.types)
+    calls = [node.calls[i - width] for i in asked if i >= width]
+    if any(map(sees_ties, calls)):
+        return frozenset(range(width))
+    own = frozenset(i for i in asked if i < width)
+    if not calls:
+        return own
+    ordered = frozenset(key.column for key in node.order)
+    arguments = [scalar for call in calls for scalar in call.arguments]
+    return own | frozenset(node.group) | ordered | _columns(*arguments)
 
 
 def _columns(*scalars: Scalar) -> Columns:
@@ -116,10 +140,14 @@ def _narrowed(node: Relation, asked: Columns, made: Callable[[Relation], Narrowe
         case Constant(rows=rows, types=types):
             picked = tuple((tuple(row[i] for i in wanted), count) for row, count in rows)
             return Constant(picked, tuple(types[i] for i in wanted)), _places(wanted)
-        case Get(types=types):
+        case Get(types=types) | LocalGet(types=types):
             if len(wanted) == len(types):
                 return node, _places(wanted)
             return Project(node, tuple(wanted)), _places(wanted)
+        case LetRec(values=values, body=body):
+            inner, places = made(body)
+            whole = [_exactly(made(value), list(range(len(value.types)))) for value in values]
+            return replace(node, values=tuple(whole), body=inner), places
         case Project(input=source, columns=columns):
             inner, places = made(source)
             return Project(inner, tuple(places[columns[i]] for i in wanted)), _places(wanted)
@@ -142,6 +170,8 @@ def _narrowed(node: Relation, asked: Columns, made: Callable[[Relation], Narrowe
         case Union(inputs=inputs):
             narrow = tuple(_exactly(made(source), wanted) for source in inputs)
             return Union(narrow), _places(wanted)
+        case Window():
+            return _narrowed_window(node, wanted, made(node.input))
         case FlatMap():
             return _narrowed_flat_map(node, made(node.input))
         case OuterJoin() | Apply():
@@ -174,6 +204,24 @@ def _narrowed_map(node: Map, wanted: list[int], source: Narrowed) -> Narrowed:
         i: len(inner.types) + n for n, i in enumerate(used)
     }
     return Map(inner, _moved(kept, source[1])) if kept else inner, places
+
+
+def _narrowed_window(node: Window, wanted: list[int], source: Narrowed) -> Narrowed:
+    """Cut to what is needed exactly: the input is what is kept between ticks."""
+    width = len(node.input.types)
+    used = [i for i in wanted if i >= width]
+    needed = sorted(_asked_by_window(node, frozenset(wanted)))
+    if not used:
+        return source
+    places = _places(needed)
+    calls = tuple(
+        rewrite_window_call(node.calls[i - width], lambda scalar: move_columns(scalar, places))
+        for i in used
+    )
+    order = tuple(replace(key, column=places[key.column]) for key in node.order)
+    group = tuple(places[column] for column in node.group)
+    narrow = Window(_exactly(source, needed), group, order, calls)
+    return narrow, places | {i: len(needed) + n for n, i in enumerate(used)}
 
 
 def _narrowed_flat_map(node: FlatMap, source: Narrowed) -> Narrowed:

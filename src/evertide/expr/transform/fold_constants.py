@@ -5,7 +5,16 @@ from itertools import chain
 from math import prod
 
 from evertide.expr.interpret import Collection, consolidated, evaluate
-from evertide.expr.relation import Constant, Filter, Get, Join, Relation, Union
+from evertide.expr.relation import (
+    Constant,
+    Filter,
+    Get,
+    Join,
+    LetRec,
+    LocalGet,
+    Relation,
+    Union,
+)
 from evertide.expr.relation_walk import inputs_of, rewrite_scalars, rewrite_up, scalars_of
 from evertide.expr.scalar import Literal
 from evertide.expr.scalar_walk import is_bound
@@ -61,7 +70,9 @@ def _fold_union(node: Union) -> Relation:
 def _evaluated(node: Relation) -> Relation:
     """An operator over constants is a constant, unless it fails: then that waits for run time."""
     inputs = [source for source in inputs_of(node) if isinstance(source, Constant)]
-    if isinstance(node, Constant | Get) or len(inputs) != len(inputs_of(node)):
+    leaf = isinstance(node, Constant | Get | LocalGet)
+    # How often a recursion goes round, and whether it ends, shows when it runs.
+    if leaf or isinstance(node, LetRec) or len(inputs) != len(inputs_of(node)):
         return node
     if not all(map(is_bound, scalars_of(node))):
         return node

@@ -9,6 +9,8 @@ from evertide.expr.transform.drop_columns import drop_columns
 from evertide.expr.transform.flatten_joins import flatten_joins
 from evertide.expr.transform.fold_constants import fold_constants
 from evertide.expr.transform.fuse import fuse
+from evertide.expr.transform.lift_bodies import lift_bodies
+from evertide.expr.transform.limit_windows import limit_windows
 from evertide.expr.transform.lower_outer_join import lower_outer_join
 from evertide.expr.transform.push_predicates import push_predicates
 from evertide.expr.transform.share import share
@@ -18,6 +20,7 @@ Pass: TypeAlias = Callable[[Relation], Relation]
 PASSES: tuple[Pass, ...] = (
     lower_outer_join,  # all that follow, and every executor, know no outer joins
     decorrelate,  # nor subqueries that see a row around
+    lift_bodies,
     fold_constants,
     fuse,
     push_predicates,  # makes joins of products, so that there is something to flatten
@@ -27,6 +30,7 @@ PASSES: tuple[Pass, ...] = (
     push_predicates,  # what flattening brought together may now be an equivalence
     fold_constants,  # NULLs of padded rows have met the predicates above them
     fuse,
+    limit_windows,  # predicates have met the windows they are about
     drop_columns,
     fuse,
     share,

@@ -20,6 +20,8 @@ from evertide.expr.relation import (
     FlatMap,
     Get,
     Join,
+    LetRec,
+    LocalGet,
     Map,
     Negate,
     OuterJoin,
@@ -30,6 +32,7 @@ from evertide.expr.relation import (
     TopK,
     Types,
     Union,
+    Window,
 )
 from evertide.expr.relation_walk import inputs_of, with_inputs
 from evertide.expr.row_key import is_ambiguous
@@ -114,10 +117,17 @@ class _Push:
                 whole_groups = _plain_columns(node.types) & set(group) if limit != 0 else set()
                 moving, staying = _split(predicates, frozenset(whole_groups))
                 return filtered(replace(node, input=self.below(source, moving)), staying)
+            case Window(input=source, group=group):
+                partition = _plain_columns(source.types) & frozenset(group)
+                moving, staying = _split(predicates, partition)
+                return filtered(replace(node, input=self.below(source, moving)), staying)
             case FlatMap(input=source):
                 moving, staying = _split(predicates, frozenset(range(len(source.types))))
                 return filtered(replace(node, input=self.below(source, moving)), staying)
-            case Constant() | Get():
+            case LetRec(values=values, body=body):
+                whole = tuple(self.below(value, ()) for value in values)
+                return filtered(replace(node, values=whole, body=self.below(body, ())), predicates)
+            case Constant() | Get() | LocalGet():
                 return filtered(node, predicates)
             case Filter() | Join() | OuterJoin() | Apply():
                 raise AssertionError("handled by the caller")

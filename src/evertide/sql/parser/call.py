@@ -60,8 +60,19 @@ def _plain_call(cursor: Cursor, name: Name) -> FunctionCall:
         cursor.expect("FILTER", "(", "WHERE")
         filter_ = expression.expression(cursor)
         cursor.expect(")")
+    ignore_nulls = _ignores_nulls(cursor)
     over = _over(cursor) if cursor.key == "OVER" else None
-    return FunctionCall(name, args, star, distinct, order_by, filter_, over, at=name.at)
+    return FunctionCall(
+        name, args, star, distinct, order_by, filter_, over, ignore_nulls, at=name.at
+    )
+
+
+def _ignores_nulls(cursor: Cursor) -> bool:
+    """What a window function does with NULLs; RESPECT NULLS is what it does anyway."""
+    if cursor.peek(2) != "OVER":  # then the word is a column's name
+        return False
+    cursor.accept_words("RESPECT", "NULLS")
+    return cursor.accept_words("IGNORE", "NULLS")
 
 
 def niladic(cursor: Cursor) -> FunctionCall:
@@ -81,8 +92,8 @@ def niladic(cursor: Cursor) -> FunctionCall:
 def _over(cursor: Cursor) -> Window | None:
     if cursor.peek() != "(" and not is_name(cursor.peek()):
         return None
-    at = cursor.at
     cursor.expect("OVER")
+    at = cursor.at
     if cursor.key != "(":
         return Window(base=identifier(cursor), bare=True, at=at)
     return window(cursor)

@@ -16,6 +16,9 @@ from evertide.sql.syntax.literal_values import CELL, LiteralValues
 # Shorter lists go through the grammar, whose nodes know the offset of every cell.
 BULK_ROWS: Final = 32
 BULK_ITEMS: Final = 32
+# But statements that change rows come in great numbers, each with values of its own.
+CHANGED_ROWS: Final = 1
+CHANGED_ITEMS: Final = 4
 
 _BLANKS: Final = " \t\n\r\f\v"
 _BLANK = r"[ \t\n\r\f\v]*+"
@@ -31,29 +34,35 @@ def _row_pattern(width: int) -> re.Pattern[str]:
     return re.compile(rf"{_BLANK}\({_BLANK}{cells}{_BLANK}\){_BLANK}(,)?+")
 
 
-def scan_literal_rows(text: str, at: int) -> tuple[LiteralValues, int] | None:
-    """The rows from `at` on and where they end; None if they are few or not all constants."""
+def scan_literal_rows(text: str, at: int, *, changed: bool) -> tuple[LiteralValues, int] | None:
+    """The rows from `at` on and where they end; None if they are few or not all constants.
+
+    `changed`: they are what a statement writes.
+    """
     first = _FIRST_ROW.match(text, at)
     if first is None:
         return None
-    start = first.start(1)
-    return _rows_to_the_end(text, start) or _rows_by_pattern(text, start, first[1])
+    start, least = first.start(1), CHANGED_ROWS if changed else BULK_ROWS
+    found = _rows_to_the_end(text, start, least)
+    return found or _rows_by_pattern(text, start, first[1], least)
 
 
-def _rows_to_the_end(text: str, start: int) -> tuple[LiteralValues, int] | None:
+def _rows_to_the_end(text: str, start: int, least: int) -> tuple[LiteralValues, int] | None:
     """Rows after which the statement ends."""
     end = _outside(text, ";", start)
     source = text[start:end].rstrip(_BLANKS)
-    if not source.endswith(")") or source.count("(") < BULK_ROWS:
+    if not source.endswith(")") or source.count("(") < least:
         return None
     found = rows_as_json(source)
-    if found is None or found.count < BULK_ROWS:
+    if found is None or found.count < least:
         return None
     values = LiteralValues(found.width, found.count, source, found.encoded, at=start)
     return values, start + len(source)
 
 
-def _rows_by_pattern(text: str, start: int, first: str) -> tuple[LiteralValues, int] | None:
+def _rows_by_pattern(
+    text: str, start: int, first: str, least: int
+) -> tuple[LiteralValues, int] | None:
     """Rows after which something else follows."""
     width = len(_FIRST_CELLS.findall(first))
     match_row = _row_pattern(width).match
@@ -65,19 +74,22 @@ def _rows_by_pattern(text: str, start: int, first: str) -> tuple[LiteralValues, 
             break
     else:
         return None  # after a comma stood something else
-    if count < BULK_ROWS:
+    if count < least:
         return None
     return LiteralValues(width, count, text[start:position].rstrip(_BLANKS), at=start), position
 
 
-def scan_literal_list(text: str, at: int) -> tuple[LiteralValues, int] | None:
-    """The constants in parentheses from `at` on, each a row of its own, and where they end."""
+def scan_literal_list(text: str, at: int, *, changed: bool) -> tuple[LiteralValues, int] | None:
+    """The constants in parentheses from `at` on, each a row of its own, and where they end.
+
+    `changed`: they choose the rows that a statement changes.
+    """
     opened = _OPEN.match(text, at)
     if opened is None:
         return None
     start = opened.end() - 1
     end = _outside(text, ")", start)
-    if text.count(",", start, end) < BULK_ITEMS - 1:
+    if text.count(",", start, end) < (CHANGED_ITEMS if changed else BULK_ITEMS) - 1:
         return None
     source = text[start : end + 1]
     found = rows_as_json(source)

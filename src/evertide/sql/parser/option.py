@@ -230,6 +230,7 @@ RETAINED: Final[Grammar] = {"RETAIN HISTORY": _after_for}
 MATERIALIZED_VIEW: Final[Grammar] = {
     "ASSERT NOT NULL": value,
     "PARTITION BY": value,
+    "REQUIRE INCREMENTAL": optional_value,
     "RETAIN HISTORY": _after_for,
     "REFRESH": _refresh,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, Literal
 
 from evertide.sql.lexer import LITERAL_ROWS, QUOTED
-from evertide.sql.parser import call, expression, from_clause
+from evertide.sql.parser import call, expression, from_clause, recursion
 from evertide.sql.parser.cursor import Cursor
 from evertide.sql.parser.keywords import NOT_BARE_LABELS, QUERY_START
 from evertide.sql.parser.names import (
@@ -77,6 +77,8 @@ def _is_bare(found: Query) -> bool:
 def _with(cursor: Cursor) -> With:
     at = cursor.at
     cursor.expect("WITH")
+    if cursor.key == "MUTUALLY" and cursor.peek() == "RECURSIVE":
+        return recursion.mutually_recursive(cursor, query, at)
     recursive = cursor.accept("RECURSIVE")
     return With(comma_separated(cursor, _common_table), recursive, at=at)
 

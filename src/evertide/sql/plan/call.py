@@ -4,14 +4,16 @@ from collections.abc import Sequence
 
 from evertide.expr import scalar as typed
 from evertide.expr.functions.row import Accumulator, AggregateFunction
+from evertide.expr.functions.window import window_function
 from evertide.expr.relation import AggregateCall, ArgumentOrder
 from evertide.expr.scalar import Literal, Scalar, SessionCall
 from evertide.expr.temporal import MZ_NOW
-from evertide.sql.plan.coercion import settle, to_boolean, unify
+from evertide.sql.plan import window
+from evertide.sql.plan.coercion import settle, unify
 from evertide.sql.plan.expression_context import ExpressionContext
+from evertide.sql.plan.filter_clause import filtered_aggregate
 from evertide.sql.plan.function_call import (
     TABLE_FUNCTIONS,
-    aggregate_over,
     bound_aggregate,
     call_function,
     call_operator,
@@ -29,7 +31,7 @@ from evertide.vocab.errors import (
     UndefinedFunction,
     WrongObjectType,
 )
-from evertide.vocab.sql_type import BOOL, Kind, SqlType
+from evertide.vocab.sql_type import Kind, SqlType
 
 _COMPARED_ACROSS = (
     {Kind.INT2, Kind.INT4, Kind.INT8},
@@ -42,10 +44,8 @@ _FUNCTION_SCHEMAS = ("pg_catalog", "mz_catalog", "mz_internal")
 def bind_call(node: FunctionCall, context: ExpressionContext) -> Scalar:
     """What a call means; a schema before the name must be a system one."""
     name = function_name(node)
-    if node.over is not None:
-        raise FeatureNotSupported(
-            f"window functions are not supported: {name}", position=position_of(node.at)
-        )
+    if node.over is not None or window_function(name) is not None:
+        return window.bind_window(name, node, context)
     if is_aggregate(name):
         return _bind_aggregate(name, node, context)
     _refuse_aggregate_clauses(name, node)
@@ -143,13 +143,7 @@ def _bind_aggregate(name: str, node: FunctionCall, context: ExpressionContext) -
     function, argument = bound_aggregate(name, arguments, context.query, at=node.at)
     _check_level(name, [] if argument is None else [argument], node)
     order = _order(name, node, function, inner)
-    if node.filter_ is not None:
-        what = "FILTER"
-        kept = to_boolean(inner.bind(node.filter_), what, context.query, at=start_of(node.filter_))
-        if argument is None:
-            function, argument = aggregate_over(name, BOOL), Literal(True, BOOL)
-        nothing = Literal(None, argument.type)
-        argument = typed.Case(((kept, argument),), nothing, argument.type)
+    function, argument = filtered_aggregate(function, argument, node, inner)
     return context.deferred.reserve(AggregateCall(function, argument, node.distinct, order))
 
 

@@ -30,6 +30,8 @@ class PlanContext:
     user: str
     experimental: bool = False
     prepared: Mapping[str, Sequence[SqlType]] | None = None
+    # What is kept up to date must be so by following changes alone.
+    require_incremental: bool = False
 
     @property
     def names(self) -> NameContext:

@@ -1,15 +1,16 @@
 """Values an expression needs that the row it stands on does not have yet.
 
-An aggregate or a subquery inside an expression is planned when it is met, but it can be attached
-to the relation only later: an aggregate after all of them are known, a subquery of a grouped
-SELECT after the grouping. Until then a column position beyond every real one stands for its value.
+An aggregate, a window function or a subquery inside an expression is planned when it is met, but it
+can be attached to the relation only later: an aggregate after all of them are known, a subquery of
+a grouped SELECT after the grouping, a window function after HAVING. Until then a column position
+beyond every real one stands for its value.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from evertide.expr.relation import AggregateCall, Relation
+from evertide.expr.relation import AggregateCall, ArgumentOrder, Relation, WindowCall
 from evertide.expr.scalar import ColumnRef, Scalar
 from evertide.sql.plan.rewrite import replace_parts
 from evertide.vocab.sql_type import BOOL, SqlType
@@ -66,10 +67,23 @@ class ArrayUse:
         return self.aggregate.type
 
 
+@dataclass(frozen=True, slots=True)
+class WindowUse:
+    """The value of a window function, over the rows that grouping and HAVING leave."""
+
+    call: WindowCall
+    partition: tuple[Scalar, ...]
+    order: tuple[ArgumentOrder, ...]
+
+    @property
+    def type(self) -> SqlType:
+        return self.call.type
+
+
 # Relations here are as they are written in the subquery: the row that its value is for is one
 # around them.
 SubqueryUse: TypeAlias = ScalarUse | ExistsUse | QuantifiedUse | ArrayUse
-DeferredValue: TypeAlias = AggregateCall | SubqueryUse
+DeferredValue: TypeAlias = AggregateCall | SubqueryUse | WindowUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +110,8 @@ class Deferred:
         self.references: list[Reference] = []
 
     def reserve(self, value: DeferredValue) -> ColumnRef:
-        """The place of a value; equal aggregates are computed once."""
-        if isinstance(value, AggregateCall) and value in self.values:
+        """The place of a value; equal aggregates and window functions are computed once."""
+        if isinstance(value, AggregateCall | WindowUse) and value in self.values:
             return ColumnRef(FIRST_PLACE + self.values.index(value), value.type)
         self.values.append(value)
         return ColumnRef(FIRST_PLACE + len(self.values) - 1, value.type)
@@ -123,8 +137,8 @@ class Deferred:
         return next(found, None)
 
 
-def fill_places(settled: list[Scalar]) -> Callable[[Scalar], Scalar]:
-    """A function that puts settled values, in order, in their places."""
+def fill_places(settled: Sequence[Scalar] | Mapping[int, Scalar]) -> Callable[[Scalar], Scalar]:
+    """A function that puts settled values in their places."""
 
     def filled(part: Scalar) -> Scalar | None:
         if isinstance(part, ColumnRef) and part.index >= FIRST_PLACE:

@@ -18,6 +18,11 @@ from evertide.sql.plan.coercion import with_position
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.data_type import resolve_type
 from evertide.sql.plan.history import RETAIN_HISTORY, history_option
+from evertide.sql.plan.incremental import (
+    REQUIRE_INCREMENTAL,
+    check_incremental,
+    with_requirement,
+)
 from evertide.sql.plan.planned import PlannedQuery, fold_finishing
 from evertide.sql.plan.plans import (
     CreateMaterializedViewPlan,
@@ -157,6 +162,7 @@ def plan_create_materialized_view(
     """A query whose result one cluster keeps up to date."""
     for option in statement.options:
         _check_option(option)
+    query = with_requirement(statement.options, query)
     destination, replaces = _view_destination(statement, ItemKind.MATERIALIZED_VIEW, query)
     cluster = resolve_cluster(
         query.plan.cluster if statement.cluster is None else statement.cluster,
@@ -183,7 +189,7 @@ def plan_create_materialized_view(
 
 def _check_option(option: Option) -> None:
     """Only what is the case anyway is accepted: a promise that nobody keeps is worse than none."""
-    if option.name == RETAIN_HISTORY:
+    if option.name in (RETAIN_HISTORY, REQUIRE_INCREMENTAL):
         return
     match option.value:
         case Refresh(kind="ON COMMIT"):
@@ -261,6 +267,7 @@ def check_maintainable(relation: Relation, what: str, query: QueryContext, at: i
     Views are looked into: what they hold is maintained too.
     """
     inlined = inline_views(relation, query.plan.snapshot, ())
+    check_incremental(inlined, what, query, at)
     local = interpreted_only(inlined)
     if local is not None:
         raise FeatureNotSupported(

@@ -1,6 +1,6 @@
 """What an expression sees around itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -8,7 +8,7 @@ from evertide.expr.scalar import Scalar
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.deferred import Deferred
 from evertide.sql.plan.scope import Scope
-from evertide.sql.syntax.expression import Expression
+from evertide.sql.syntax.expression import Expression, Window
 
 
 class Clause(StrEnum):
@@ -30,6 +30,7 @@ class Clause(StrEnum):
     DEFAULT = "DEFAULT expressions"
     EXECUTE = "EXECUTE parameters"
     AS_OF = "AS OF"
+    WINDOW = "window definitions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +48,21 @@ class ExpressionContext:
     bind_node: Callable[[Expression, "ExpressionContext"], Scalar]
     inner: Deferred | None = None
     inside_aggregate: bool = False
+    # What WINDOW names; None: there can be no window functions here.
+    windows: Mapping[str, Window] | None = None
+    inside_window: bool = False
 
     def bind(self, node: Expression) -> Scalar:
         """Plan a part of this expression."""
         return self.bind_node(node, self)
+
+    def in_window(self) -> "ExpressionContext":
+        """The context of a window function's argument."""
+        return replace(self, inside_window=True)
+
+    def in_window_definition(self) -> "ExpressionContext":
+        """The context of what a window is partitioned and ordered by."""
+        return replace(self, clause=Clause.WINDOW, windows=None)
 
     def in_aggregate(self) -> "ExpressionContext":
         """The context of an aggregate's argument: one row of the group."""

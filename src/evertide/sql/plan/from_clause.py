@@ -118,6 +118,7 @@ def _named_query(table: TableRef, query: QueryContext) -> NamedQuery | None:
     if named is None:
         raise FeatureNotSupported(
             f'query "{parts[0]}" refers to itself, which is not supported',
+            hint="Use WITH MUTUALLY RECURSIVE, and give every column its type.",
             position=position_of(table.name.at),
         )
     return named

@@ -5,15 +5,16 @@ Here they are carried over to the grouped row: a part that equals a grouping key
 column, an aggregate its column, and a column that is left over is the user's mistake.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from evertide.expr.functions.row import Accumulator
 from evertide.expr.relation import AggregateCall, Reduce
 from evertide.expr.relation_walk import rewrite_arguments
 from evertide.expr.scalar import ColumnRef, Literal, OuterColumn, Scalar
 from evertide.sql.plan.builder import RelationBuilder
-from evertide.sql.plan.deferred import FIRST_PLACE, Deferred, fill_places
+from evertide.sql.plan.deferred import FIRST_PLACE, Deferred, SubqueryUse, fill_places
 from evertide.sql.plan.rewrite import replace_parts
+from evertide.sql.plan.standing import Standing
 from evertide.sql.plan.subquery import (
     attach,
     attach_all,
@@ -30,7 +31,7 @@ def group(
     keys: Sequence[Scalar] | None,
     early: Deferred,
     late: Deferred,
-) -> tuple[RelationBuilder, Callable[[Scalar], Scalar]]:
+) -> Standing:
     """The grouped relation, and how expressions planned before are carried over to it.
 
     `keys` None: no GROUP BY, so there is one group even of no rows. `early` holds what keys and
@@ -40,20 +41,22 @@ def group(
     grouped_by = [fill(key) for key in keys or ()]
     calls = [value for value in late.values if isinstance(value, AggregateCall)]
     grouped = _reduce(builder, grouped_by, [_filled(call, fill) for call in calls], keys is None)
-    settled: list[Scalar] = []
+    settled: dict[int, Scalar] = {}
     carry = _carrier(grouped_by, late, settled)
 
     def around(column: OuterColumn) -> Scalar:
         return grouped.lifted(_grouped_column(column, grouped_by, late))
 
-    for value in late.values:
+    def attach_use(use: SubqueryUse) -> Scalar:
+        return attach(with_row_around(with_operand(use, carry), around), grouped)
+
+    for place, value in enumerate(late.values):
         if isinstance(value, AggregateCall):
             position = len(grouped_by) + calls.index(value)
-            settled.append(ColumnRef(position, value.type))
-        else:
-            carried = with_row_around(with_operand(value, carry), around)
-            settled.append(attach(carried, grouped))
-    return grouped, carry
+            settled[place] = ColumnRef(position, value.type)
+    standing = Standing(grouped, carry, attach_use, settled)
+    standing.attach_first(late)
+    return standing
 
 
 def _filled(call: AggregateCall, fill: Callable[[Scalar], Scalar]) -> AggregateCall:
@@ -96,7 +99,7 @@ def _of_nothing(call: AggregateCall) -> Literal:
 
 
 def _carrier(
-    keys: Sequence[Scalar], late: Deferred, settled: list[Scalar]
+    keys: Sequence[Scalar], late: Deferred, settled: Mapping[int, Scalar]
 ) -> Callable[[Scalar], Scalar]:
     positions = {key: ColumnRef(index, key.type) for index, key in reversed([*enumerate(keys)])}
 

@@ -9,6 +9,7 @@ from evertide.catalog.objects import Item
 from evertide.expr.relation import Constant, Finishing, Relation
 from evertide.expr.scalar import ColumnRef, Literal, Scalar
 from evertide.expr.transform.fold_scalar import fold_scalar
+from evertide.persist.coding.batch import FEW_ROWS
 from evertide.persist.coding.encoding import encode_column
 from evertide.sql.plan.assignment import assign
 from evertide.sql.plan.context import QueryContext
@@ -79,7 +80,7 @@ def _source(
                 _check_width(statement, len(rows[0]), targets, at)
                 return _rows(rows, table, targets[: len(rows[0])], query)
             case LiteralValues() as values:
-                _check_width(statement, values.width, targets, values.at)
+                _check_literal_width(statement, source, values, targets)
                 given = targets[: values.width]
                 try:
                     return _literal_rows(values, table, given, query)
@@ -104,6 +105,16 @@ def _check_width(statement: InsertStatement, width: int, targets: Sequence[int],
         raise SqlSyntaxError(
             "INSERT has more target columns than expressions", position=position_of(at)
         )
+
+
+def _check_literal_width(
+    statement: InsertStatement, source: Query, values: LiteralValues, targets: Sequence[int]
+) -> None:
+    """The same, of a list whose cells know their places only when asked."""
+    if values.width != len(targets):
+        many = values.width > len(targets)
+        at = start_of(values.nodes()[len(targets)]) if many else source.at
+        _check_width(statement, values.width, targets, at)
 
 
 def _rows(
@@ -135,10 +146,13 @@ def _literal_table(
     statement: InsertStatement, table: Item, targets: Sequence[int], query: QueryContext
 ) -> LiteralColumns | None:
     """A long list of constants by columns; None: it is none, or not as plain as it must be."""
-    values = None if statement.source is None else statement.source.body
-    if not isinstance(values, LiteralValues) or not _is_bare(statement.source):
+    source = statement.source
+    values = None if source is None else source.body
+    if source is None or not isinstance(values, LiteralValues) or not _is_bare(source):
         return None
-    _check_width(statement, values.width, targets, values.at)
+    if values.count < FEW_ROWS:
+        return None
+    _check_literal_width(statement, source, values, targets)
     given = targets[: values.width]
     arrays = decode_arrays(values, [table.desc.types[target] for target in given])
     if arrays is None:

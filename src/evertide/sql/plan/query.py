@@ -15,6 +15,7 @@ from evertide.sql.plan.limit import plan_limit, plan_offset
 from evertide.sql.plan.output import OutputItem, bind_key
 from evertide.sql.plan.place import start_of
 from evertide.sql.plan.planned import NamedQuery, PlannedQuery, fold_finishing
+from evertide.sql.plan.recursion import Bindings
 from evertide.sql.plan.scope import scope_of
 from evertide.sql.plan.select import order_key, plan_select
 from evertide.sql.plan.set_operation import combine
@@ -45,8 +46,16 @@ def plan_untyped_query(
     query: Query, context: QueryContext, *, keep_untyped: bool = True
 ) -> PlannedQuery:
     """A query; constants of no type are left to whoever takes it in, with `keep_untyped`."""
-    inner = context if query.with_ is None else _with_named_queries(query.with_, context)
+    bindings = None
+    inner = context
+    if query.with_ is not None and query.with_.mutually:
+        bindings = Bindings(query.with_, context)
+        inner = bindings.context
+    elif query.with_ is not None:
+        inner = _with_named_queries(query.with_, context)
     planned = _plan_body(query.body, query.order_by, inner, keep_untyped=keep_untyped)
+    if bindings is not None:
+        planned = bindings.around(planned, plan_untyped_query)
     if query.limit is None and query.offset is None:
         return planned
     if planned.limit is not None or planned.offset:  # a body in parentheses had its own

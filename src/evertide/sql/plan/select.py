@@ -7,7 +7,7 @@ from evertide.expr.relation import AggregateCall, Distinct, OrderKey, TopK
 from evertide.expr.scalar import Scalar
 from evertide.sql.plan.builder import RelationBuilder
 from evertide.sql.plan.context import QueryContext
-from evertide.sql.plan.deferred import Deferred, fill_places
+from evertide.sql.plan.deferred import Deferred
 from evertide.sql.plan.expression import bind_condition, bind_expression
 from evertide.sql.plan.expression_context import Clause, ExpressionContext
 from evertide.sql.plan.from_clause import plan_from
@@ -21,8 +21,10 @@ from evertide.sql.plan.output import (
 )
 from evertide.sql.plan.place import start_of
 from evertide.sql.plan.planned import PlannedQuery
-from evertide.sql.plan.subquery import attach_all
+from evertide.sql.plan.standing import Standing, ungrouped
 from evertide.sql.plan.where import plan_where
+from evertide.sql.plan.window import bind_definition
+from evertide.sql.plan.window_frame import named_windows
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.expression import UNPLACED, Expression
 from evertide.sql.syntax.query import OrderItem, Select
@@ -59,11 +61,14 @@ def plan_select(
         deferred=late,
         bind_node=bind_expression,
         inner=early,
+        windows=named_windows(select.windows),
     )
     bound = _bind(select, order_by, context)
-    builder, carry = _carry(select, bound, builder, early, late)
+    standing = _stand(select, bound, builder, early, late)
+    builder, carry = standing.builder, standing.carry
     if bound.having is not None:
         builder.filter([carry(bound.having)])
+    standing.attach_windows(late)
     # DISTINCT has to compare its columns, so it settles their types.
     keep_untyped = keep_untyped and not select.distinct
     scalars, untyped = output_scalars(bound.items, query.parameters, keep_untyped=keep_untyped)
@@ -74,11 +79,16 @@ def plan_select(
 
 def _bind(select: Select, order_by: Sequence[OrderItem], context: ExpressionContext) -> Bound:
     items = bind_items(select.items, context)
-    before = replace(context, clause=Clause.GROUP_BY, deferred=_inner(context), inner=None)
+    before = replace(
+        context, clause=Clause.GROUP_BY, deferred=_inner(context), inner=None, windows=None
+    )
     keys = [bind_group_key(node, items, before) for node in select.group_by]
     having = None
     if select.having is not None:
-        having = bind_condition(select.having, replace(context, clause=Clause.HAVING))
+        after = replace(context, clause=Clause.HAVING, windows=None)
+        having = bind_condition(select.having, after)
+    for item in select.windows:
+        bind_definition(item.window, context)
     on_context = replace(context, clause=Clause.DISTINCT_ON)
     distinct_on = [bind_key(node, items, on_context) for node in select.distinct_on]
     order_context = replace(context, clause=Clause.ORDER_BY)
@@ -91,14 +101,14 @@ def _inner(context: ExpressionContext) -> Deferred:
     return context.inner
 
 
-def _carry(
+def _stand(
     select: Select, bound: Bound, builder: RelationBuilder, early: Deferred, late: Deferred
-) -> tuple[RelationBuilder, Callable[[Scalar], Scalar]]:
+) -> Standing:
     """The relation that output expressions stand on, and how they are carried over to it."""
     aggregates = any(isinstance(value, AggregateCall) for value in late.values)
     if select.group_by or aggregates or bound.having is not None:
         return group(builder, bound.keys if select.group_by else None, early, late)
-    return builder, fill_places(attach_all(late, builder))
+    return ungrouped(builder, late)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ from evertide.sql.plan.deferred import (
     QuantifiedUse,
     ScalarUse,
     SubqueryUse,
+    WindowUse,
     fill_places,
 )
 from evertide.sql.plan.difference import minus
@@ -205,10 +206,11 @@ def _ordered(use: QuantifiedUse, builder: RelationBuilder) -> Scalar:
 
 
 def attach_all(deferred: Deferred, builder: RelationBuilder) -> list[Scalar]:
-    """Attach every value, in order; aggregates cannot be among them here."""
+    """Attach every value, in order; there can be subqueries only here."""
     settled: list[Scalar] = []
     for value in deferred.values:
         assert not isinstance(value, AggregateCall), "aggregates are settled by grouping"
+        assert not isinstance(value, WindowUse), "window functions are settled after HAVING"
         settled.append(attach(with_operand(value, fill_places(settled)), builder))
     return settled
 

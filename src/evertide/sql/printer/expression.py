@@ -327,7 +327,8 @@ def call(node: FunctionCall) -> str:
     if node.filter_ is not None:
         text += f" FILTER (WHERE {expression(node.filter_)})"
     if node.over is not None:
-        text += f" OVER {window(node.over)}"
+        nulls = " IGNORE NULLS" if node.ignore_nulls else ""
+        text += f"{nulls} OVER {window(node.over)}"
     return text
 
 

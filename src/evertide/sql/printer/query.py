@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from evertide.sql.printer import expression, show
-from evertide.sql.printer.names import columns, name, quote_ident
+from evertide.sql.printer.names import columns, data_type, name, quote_ident
 from evertide.sql.syntax.literal_values import LiteralValues
 from evertide.sql.syntax.query import (
     CommonTable,
@@ -27,6 +27,7 @@ from evertide.sql.syntax.query import (
     TableExpression,
     TableRef,
     Values,
+    With,
 )
 
 _AFTER_WITH = frozenset({"RECURSIVE"})
@@ -37,8 +38,7 @@ def query(node: Query) -> str:
     if isinstance(node.body, Query):
         text = f"({text})"
     if node.with_ is not None:
-        tables = ", ".join([_common_table(table) for table in node.with_.tables])
-        text = f"WITH {'RECURSIVE ' if node.with_.recursive else ''}{tables} {text}"
+        text = f"{with_(node.with_)} {text}"
     text += order_by(node.order_by)
     if node.limit is not None:
         text += f" LIMIT {expression.expression(node.limit)}"
@@ -47,9 +47,25 @@ def query(node: Query) -> str:
     return text
 
 
+def with_(node: With) -> str:
+    """The clause in front of a query."""
+    words = ["WITH"]
+    if node.mutually:
+        words.append("MUTUALLY RECURSIVE")
+    elif node.recursive:
+        words.append("RECURSIVE")
+    if node.limit is not None:
+        words.append(f"({node.limit.action} AT RECURSION LIMIT {node.limit.iterations})")
+    words.append(", ".join([_common_table(table) for table in node.tables]))
+    return " ".join(words)
+
+
 def _common_table(node: CommonTable) -> str:
-    label = quote_ident(node.name, _AFTER_WITH)
-    return f"{label}{columns(node.columns)} AS ({query(node.query)})"
+    label, shown = quote_ident(node.name, _AFTER_WITH), columns(node.columns)
+    if node.types:
+        typed = zip(node.columns, node.types, strict=True)
+        shown = f" ({', '.join([f'{quote_ident(c)} {data_type(t)}' for c, t in typed])})"
+    return f"{label}{shown} AS ({query(node.query)})"
 
 
 def order_by(items: tuple[OrderItem, ...]) -> str:

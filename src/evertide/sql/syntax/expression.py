@@ -294,6 +294,7 @@ class FunctionCall:
     order_by: tuple[OrderItem, ...] = ()
     filter_: Expression | None = None
     over: Window | None = None
+    ignore_nulls: bool = False
     at: int = field(default=UNPLACED, compare=False, kw_only=True)
 
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from evertide.sql.syntax.expression import UNPLACED, Expression, FunctionCall, Name, Window
+from evertide.sql.syntax.expression import (
+    UNPLACED,
+    DataType,
+    Expression,
+    FunctionCall,
+    Name,
+    Window,
+)
 from evertide.sql.syntax.literal_values import LiteralValues
 
 if TYPE_CHECKING:
@@ -161,18 +168,32 @@ class SetOperation:
 
 @dataclass(frozen=True, slots=True)
 class CommonTable:
-    """One name of a WITH list."""
+    """One name of a WITH list. In WITH MUTUALLY RECURSIVE every column has a type."""
 
     name: str
     columns: tuple[str, ...]
     query: Query
+    types: tuple[DataType, ...] = ()
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RecursionLimit:
+    """What becomes of a recursion that has gone round so often and still changes."""
+
+    iterations: int
+    action: Literal["ERROR", "RETURN"] = "ERROR"
     at: int = field(default=UNPLACED, compare=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
 class With:
+    """`mutually`: each query of the list sees all of them, itself too; only then is a limit."""
+
     tables: tuple[CommonTable, ...]
     recursive: bool = False
+    mutually: bool = False
+    limit: RecursionLimit | None = None
     at: int = field(default=UNPLACED, compare=False, kw_only=True)
 
 
