@@ -2,16 +2,20 @@
 
 import asyncio
 import random
+import sqlite3
+import threading
 import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
 
-from evertide.persist.handle import PersistClient
+from evertide.persist.handle import Append, PersistClient
 from evertide.persist.push.hub import HubClient, HubServer
 from evertide.persist.push.notify import LocalNotifier
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
+from evertide.persist.store.sqlite import SqliteStore
+from evertide.persist.store.sqlite_writer import commit_transaction
 from evertide.vocab.ids import ShardId
 from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp
 from evertide.vocab.update import Update
@@ -84,6 +88,44 @@ async def test_a_cancelled_append_is_still_announced(steps: int, seed: int) -> N
     await asyncio.sleep(0.01)
     upper = (await client.state(SHARD)).upper
     assert heard == ([[SHARD]] if upper == 3 else [])
+
+
+@pytest.mark.parametrize("together", [False, True])
+async def test_a_commit_whose_asker_left_is_announced_when_it_ends(
+    together: bool, tmp_path: Path
+) -> None:
+    """On SQLite, where no task of its own waits for it."""
+    reached, may_end = threading.Event(), threading.Event()
+    gated: list[bool] = []
+
+    def commit(connection: sqlite3.Connection) -> None:
+        if gated:
+            reached.set()
+            assert may_end.wait(5)
+        commit_transaction(connection)
+
+    store, notifier = SqliteStore(tmp_path / "consensus.db", commit=commit), LocalNotifier()
+    client = PersistClient(
+        store.consensus(await store.raise_epoch()), MemoryBlob(), notifier=notifier
+    )
+    await client.create_shard(SHARD)
+    heard = Heard()
+    notifier.subscribe(heard.append)
+    gated.append(True)
+    one = Append(SHARD, DESC, [Update(("w", 1), ts(0), 1)], ts(0), ts(3))
+    appending = client.append_all([one]) if together else client.append_each([one])
+    task: asyncio.Future[object] = asyncio.ensure_future(appending)
+    await until(reached.is_set)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert heard == []
+    gated.clear()
+    may_end.set()
+    await until(lambda: bool(heard))
+    assert heard == [[SHARD]]
+    assert (await client.state(SHARD)).upper == 3
+    await store.close()
 
 
 async def test_listening_gives_every_update_once_and_ends_with_the_shard() -> None:

@@ -5,6 +5,7 @@ its history in between. After some of the writes the image is asked for, and com
 that a read gives; images that were handed out earlier must not change.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from random import Random
@@ -13,7 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from evertide.persist import image as image_module
 from evertide.persist import images as images_module
+from evertide.persist.coding.batch import UpdateBatch
 from evertide.persist.coding.parts import table_to_columns
 from evertide.persist.handle import PersistClient
 from evertide.persist.image import Places, TableImage
@@ -25,7 +28,7 @@ from evertide.persist.txn import Committed, TableWrite, Txns, diffs_at, register
 from evertide.persist.upkeep.compaction import compact_shard
 from evertide.vocab.datum import Interval, Row
 from evertide.vocab.ids import ShardId
-from evertide.vocab.relation_desc import relation_desc
+from evertide.vocab.relation_desc import RelationDesc, relation_desc
 from evertide.vocab.sql_type import DATE, FLOAT8, INT4, INT8, INTERVAL, TEXT, array_of
 from evertide.vocab.timestamp import Timestamp
 
@@ -109,9 +112,28 @@ class Site:
         )
 
 
+@pytest.fixture
+def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of few rows are treated as those of many are."""
+    monkeypatch.setattr(image_module, "_COPIED_ROWS", 4)
+    monkeypatch.setattr(image_module, "_NOTED_SHARE", 2)
+    monkeypatch.setattr(image_module, "_SMALL_ROWS", 8)
+
+
 @pytest.mark.parametrize("telling", [True, False])
 @pytest.mark.parametrize("seed", range(8))
 async def test_an_image_is_what_a_read_gives(seed: int, telling: bool) -> None:
+    await check_images(seed, telling=telling)
+
+
+@pytest.mark.usefixtures("short_runs")
+@pytest.mark.parametrize("telling", [True, False])
+@pytest.mark.parametrize("seed", range(8, 16))
+async def test_rows_that_went_are_noted_beside_long_runs(seed: int, telling: bool) -> None:
+    await check_images(seed, telling=telling)
+
+
+async def check_images(seed: int, *, telling: bool) -> None:
     rng = Random(seed)
     store = MemoryStore()
     epoch = await store.raise_epoch()
@@ -170,6 +192,120 @@ async def test_an_image_is_brought_forward_not_made_anew(monkeypatch: pytest.Mon
             await site.txns.commit({}, at=Timestamp(site.now))
             await site.write()
         assert len(loads) == 1
+
+
+@pytest.mark.usefixtures("short_runs")
+@pytest.mark.parametrize("seed", range(6))
+async def test_what_a_transaction_saw_is_kept_with_what_it_added_last(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Goal: an image that a commit leaves behind is the table, and is not read from it again."""
+    rng = Random(seed)
+    store = MemoryStore()
+    async with PersistClient(store.consensus(await store.raise_epoch()), MemoryBlob()) as client:
+        site = Site(client, rng, telling=True)
+        await site.txns.ensure()
+        await client.append_all([], also=[register_table(TABLE)])
+        for _ in range(3):
+            await site.write()
+        images = TableImages(client, site.txns)
+        image = await images.at(TABLE, DESC, Timestamp(site.now))
+        reads = counting_reads(client, monkeypatch)
+        for _ in range(12):
+            assert image is not None
+            gone = rng.sample(site.rows, len(site.rows) // 4)
+            ids = np.unique(np.array([row[0] for row in gone], np.int64))
+            gone = [row for row in site.rows if row[0] in ids]
+            site.rows = [row for row in site.rows if row[0] not in ids]
+            added = [new_row(rng, telling=True) for _ in range(rng.randrange(12))]
+            site.rows += added
+            writes = [TableWrite(DESC, [(row, 1)]) for row in added]
+            site.now += 5
+            diffs = [(row, -1) for row in gone] + [(row, 1) for row in added]
+            at = Timestamp(site.now)
+            await site.txns.commit({TABLE: TableWrite(DESC, diffs)}, at=at)
+            images.committed(TABLE, DESC, image.without(image.find(0, ids)), at, writes)
+            image = await images.at(TABLE, DESC, at)
+            assert image is not None
+            assert counted(image, image.all_places()) == Counter(map(repr, site.rows))
+            check_find(image, site.rows, rng)
+        assert reads == []
+
+
+def counting_reads(client: PersistClient, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows by how many batches each read of updates, or of a whole shard, asks for."""
+    reads: list[int] = []
+    updates_of = client.reader.updates_of
+
+    async def counting(
+        shard_id: ShardId, desc: RelationDesc, batches: Sequence[Batch], upper: Timestamp
+    ) -> UpdateBatch | None:
+        if batches:
+            reads.append(len(batches))
+        return await updates_of(shard_id, desc, batches, upper)
+
+    async def counting_whole(*arguments: object) -> pa.Table:
+        reads.append(0)
+        return await table_snapshot_table(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(client.reader, "updates_of", counting)
+    monkeypatch.setattr(images_module, "table_snapshot_table", counting_whole)
+    return reads
+
+
+async def test_an_earlier_time_is_served_while_the_table_stands_still(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Goal: a transaction that began before the image's time does not cost a whole read."""
+    store = MemoryStore()
+    async with PersistClient(store.consensus(await store.raise_epoch()), MemoryBlob()) as client:
+        site = Site(client, Random(3), telling=True)
+        await site.txns.ensure()
+        await client.append_all([], also=[register_table(TABLE)])
+        await site.write()
+        images = TableImages(client, site.txns)
+        written, before = Timestamp(site.now), Counter(map(repr, site.rows))
+        await site.txns.commit({}, at=Timestamp(site.now + 50))
+        await images.at(TABLE, DESC, Timestamp(site.now + 50))
+        reads = counting_reads(client, monkeypatch)
+        image = await images.at(TABLE, DESC, written)
+        assert image is not None
+        assert image.as_of == written
+        assert counted(image, image.all_places()) == before
+        assert reads == []
+        site.now += 60
+        while Counter(map(repr, site.rows)) == before:
+            await site.write()
+        await images.at(TABLE, DESC, Timestamp(site.now))
+        image = await images.at(TABLE, DESC, written)
+        assert image is not None
+        assert counted(image, image.all_places()) == before
+        assert 0 in reads
+
+
+async def test_an_image_that_is_asked_for_is_kept_up_to_date(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Goal: rows that this process wrote are in the image soon, without anybody asking; but not
+    where nobody has looked for rows lately."""
+    store = MemoryStore()
+    async with PersistClient(store.consensus(await store.raise_epoch()), MemoryBlob()) as client:
+        site = Site(client, Random(4), telling=True)
+        await site.txns.ensure()
+        await client.append_all([], also=[register_table(TABLE)])
+        await site.write()
+        images = TableImages(client, site.txns)
+        await images.at(TABLE, DESC, Timestamp(site.now))
+        reads = counting_reads(client, monkeypatch)
+        while not reads:
+            await site.write()
+            images.committed(TABLE, DESC, None, Timestamp(site.now))
+            await asyncio.gather(*images.under_way())
+        reads.clear()
+        monkeypatch.setattr(images_module, "_ASKED_S", 0.0)
+        await site.write()
+        images.committed(TABLE, DESC, None, Timestamp(site.now))
+        assert images.under_way() == []
 
 
 async def test_a_table_too_large_has_no_image() -> None:

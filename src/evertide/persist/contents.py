@@ -26,9 +26,16 @@ _NAN: Final = pa.scalar(encode_numeric(Decimal("NaN")), pa.binary())
 class Listing:
     """Rows and errors with their multiplicities, shared by all timestamps at which they hold."""
 
-    def __init__(self, rows: list[tuple[Row, int]], errors: list[tuple[str, int]]) -> None:
+    def __init__(
+        self,
+        rows: list[tuple[Row, int]],
+        errors: list[tuple[str, int]],
+        *,
+        has_strays: bool = False,
+    ) -> None:
         self.rows = rows
         self.errors = errors
+        self.has_strays = has_strays
         self._columns: _Columns | None = None
 
     def columns(self) -> _Columns:
@@ -57,6 +64,16 @@ class Contents:
         """Encoded errors with their multiplicities."""
         return self._listing.errors
 
+    @property
+    def has_strays(self) -> bool:
+        """Whether some row is there less than zero times."""
+        return self._listing.has_strays
+
+    def failing(self, error: str) -> "Contents":
+        """The same with an encoded error."""
+        listing = self._listing
+        return Contents(self.as_of, Listing(listing.rows, [*listing.errors, (error, 1)]))
+
     def at(self, as_of: Timestamp) -> "Contents":
         """The same at another timestamp, at which the collection is known to hold the same."""
         return Contents(as_of, self._listing)
@@ -78,6 +95,8 @@ class Accumulation:
 
     def __init__(self, types: tuple[SqlType, ...]) -> None:
         self._identity = row_identity(types)
+        # How many rows are there less than zero times.
+        self._negative = 0
         self._rows: list[tuple[Row, int]] = []
         self._places: dict[Hashable, int] = {}
         self._errors: dict[str, int] = {}
@@ -145,10 +164,12 @@ class Accumulation:
         place = self._places.get(name)
         if place is None:
             if diff:
+                self._negative += diff < 0
                 self._places[name] = len(self._rows)
                 self._rows.append((row, diff))
             return
         first, known = self._rows[place]
+        self._negative += (known + diff < 0) - (known < 0)
         if known + diff:
             self._rows[place] = (first, known + diff)
             return
@@ -163,7 +184,8 @@ class Accumulation:
     def contents(self, as_of: Timestamp) -> Contents:
         """The sums now. Contents already handed out stay as they are."""
         if self._listing is None:
-            self._listing = Listing(self._rows, list(self._errors.items()))
+            errors = list(self._errors.items())
+            self._listing = Listing(self._rows, errors, has_strays=self._negative > 0)
         return Contents(as_of, self._listing)
 
 

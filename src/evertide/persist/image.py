@@ -1,7 +1,7 @@
 """A table's rows as Arrow columns, kept so that rows can be found by their values.
 
 An image is a few runs of rows, each with how often every row is there. Runs are never changed: a
-later image shares them, and has other counts where rows went. The largest run is the oldest, so a
+later image shares them, and notes beside them which rows went. The largest run is the oldest, so a
 small change costs little however many rows there are.
 """
 
@@ -28,6 +28,15 @@ _TELLING: Final = 0.9
 _SAMPLE_ROWS: Final = 10_000
 # A run is made anew once fewer of its rows than one in so many are left.
 _SPARSE: Final = 2
+# Counts of runs up to this length are copied when rows go; beside longer ones that is noted, until
+# it is so much that one row in so many went since.
+_COPIED_ROWS: Final = 4_096
+_NOTED_SHARE: Final = 256
+# Newest runs that are no longer than this together are kept as one: a search in each of many runs
+# costs more than it does to make a small one anew.
+_SMALL_ROWS: Final = 1_024
+# An order of fewer rows is made at once; others are made on threads, which give way.
+_QUICK_ROWS: Final = 20_000
 # A row that is there more often is for others to count.
 _MOST_TIMES: Final = 2**20
 _OWN: Final = ("e", "t", "d")
@@ -41,12 +50,46 @@ class Order(NamedTuple):
 
     def find(self, wanted: Ints) -> tuple[Ints, Ints]:
         """Places with a wanted value, and beside each the place among `wanted` of that value."""
-        first = np.searchsorted(self.keys, wanted, "left")
-        counts = np.searchsorted(self.keys, wanted, "right") - first
+        first = self.keys.searchsorted(wanted, "left")
+        counts = self.keys.searchsorted(wanted, "right") - first
+        if not counts.any():
+            return _NOWHERE, _NOWHERE
         which = np.repeat(np.arange(len(wanted)), counts)
         before = np.cumsum(counts) - counts
         found = np.repeat(first - before, counts) + np.arange(len(which))
         return self.places[found], which
+
+
+_NOWHERE: Final[Ints] = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gone:
+    """Places in order, each once, and how often the row there went."""
+
+    places: Ints = field(default_factory=lambda: _NOWHERE)
+    times: Ints = field(default_factory=lambda: _NOWHERE)
+
+    def more(self, places: Ints, times: Ints) -> "Gone":
+        """With these, among which places may repeat."""
+        if len(self.places):
+            places = np.concatenate([self.places, places])
+            times = np.concatenate([self.times, times])
+        by = places.argsort(kind="stable")
+        places, times = places[by], times[by]
+        if _repeats(places):
+            starts = np.flatnonzero(np.append(True, places[1:] != places[:-1]))
+            places, times = places[starts], np.add.reduceat(times, starts)
+        return Gone(places, times)
+
+    def at(self, places: Ints) -> Ints:
+        """How often the rows at these places went."""
+        near = self.places.searchsorted(places)
+        near[near == len(self.places)] = 0
+        return np.where(self.places[near] == places, self.times[near], 0)
+
+
+_NONE_GONE: Final = Gone()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,11 +97,18 @@ class Run:
     """Rows, and how often each is there; 0: it is gone."""
 
     rows: pa.Table
-    counts: npt.NDArray[np.int32]
+    # How often each was there before some of them went.
+    first_counts: npt.NDArray[np.int32]
     # How many of the rows are there.
     alive: int
+    nbytes: int
+    gone: Gone = _NONE_GONE
     # By column, made when first asked for; None: by the whole row's hash. Shared by later images.
     orders: dict[int | None, Order] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        """How many rows, those that went included."""
+        return len(self.first_counts)
 
     def order(self, column: int | None) -> Order:
         """The rows by the values of a column of integers, or by their hashes."""
@@ -67,18 +117,36 @@ class Run:
             known = self.orders[column] = _order(self.rows, column)
         return known
 
+    @property
+    def counts(self) -> npt.NDArray[np.int32]:
+        """How often each row is there."""
+        if not len(self.gone.places):
+            return self.first_counts
+        counts = self.first_counts.copy()
+        counts[self.gone.places] -= self.gone.times.astype(np.int32)
+        return counts
+
+    def counts_at(self, places: Ints) -> Ints:
+        """How often the rows at these places are there."""
+        counts = self.first_counts[places].astype(np.int64)
+        return counts - self.gone.at(places) if len(self.gone.places) else counts
+
     def without(self, places: Ints, times: Ints) -> "Run":
-        """The same with rows taken away so many times."""
-        counts = self.counts.copy()
-        np.subtract.at(counts, places, times.astype(np.int32))
+        """The same with rows taken away so many times; all of them are there so often."""
+        gone = self.gone.more(places, times)
         once = np.unique(places) if _repeats(np.sort(places)) else places
-        gone = len(once) - int(np.count_nonzero(counts[once]))
-        return Run(self.rows, counts, self.alive - gone, self.orders)
+        left = self.first_counts[once] - gone.at(once)
+        alive = self.alive - (len(once) - int(np.count_nonzero(left)))
+        run = Run(self.rows, self.first_counts, alive, self.nbytes, gone, self.orders)
+        if len(self) > _COPIED_ROWS and _NOTED_SHARE * len(gone.places) <= len(self):
+            return run
+        return Run(self.rows, run.counts, alive, self.nbytes, _NONE_GONE, self.orders)
 
 
 def new_run(rows: pa.Table, counts: Ints) -> Run:
     """Rows that nobody has looked for yet; none is there two billion times."""
-    return Run(rows, counts.astype(np.int32), int(np.count_nonzero(counts)))
+    nbytes = rows.nbytes + 24 * len(counts)  # with an order or two
+    return Run(rows, counts.astype(np.int32), int(np.count_nonzero(counts)), nbytes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,7 +163,7 @@ class TableImage:
     @property
     def nbytes(self) -> int:
         """About how much memory it takes, the orders included."""
-        return sum(run.rows.nbytes + 24 * len(run.counts) for run in self.runs)
+        return sum(run.nbytes for run in self.runs)
 
     def all_places(self) -> Places:
         """Every row."""
@@ -106,23 +174,35 @@ class TableImage:
         found = []
         for run in self.runs:
             places, _ = run.order(column).find(wanted)
-            places.sort()
-            found.append(places[run.counts[places] != 0])
+            if len(places):
+                places = places[run.counts_at(places) != 0]
+                places.sort()
+            found.append(places)
         return found
 
     def without(self, places: Places) -> "TableImage":
         """The same after all of these rows went."""
         runs = [
-            run.without(at, run.counts[at].astype(np.int64)) if len(at) else run
+            run.without(at, run.counts_at(at)) if len(at) else run
             for run, at in zip(self.runs, places, strict=True)
         ]
         return replace(self, runs=tuple(runs))
 
+    def count(self, places: Places) -> int:
+        """How often these rows are there, all together."""
+        pairs = zip(self.runs, places, strict=True)
+        return sum(int(run.counts_at(at).sum()) for run, at in pairs if len(at))
+
     def take(self, places: Places) -> tuple[pa.Table, Ints]:
         """These rows, and how often each is there."""
-        tables = [_take(run.rows, at) for run, at in zip(self.runs, places, strict=True)]
-        counts = [run.counts[at] for run, at in zip(self.runs, places, strict=True)]
-        return pa.concat_tables(tables), np.concatenate(counts).astype(np.int64)
+        found = [(run, at) for run, at in zip(self.runs, places, strict=True) if len(at)]
+        if not found:
+            return self.runs[0].rows.slice(0, 0), _NOWHERE
+        tables = [_take(run.rows, at) for run, at in found]
+        counts = [run.counts_at(at) for run, at in found]
+        if len(found) == 1:
+            return tables[0], counts[0]
+        return pa.concat_tables(tables), np.concatenate(counts)
 
 
 def make_image(table: pa.Table, as_of: Timestamp, boundary: Timestamp | None) -> TableImage | None:
@@ -170,21 +250,25 @@ def _without(
     left: list[Run] = []
     for run in runs:
         places, which = run.order(column).find(keys)
-        there = run.counts[places] > 0
+        if not len(places):
+            left.append(run)
+            continue
+        there = run.counts_at(places) > 0
         places, which = places[there], which[there]
         same = _same_rows(_take(run.rows, places), _take(gone, which))
         places, which = places[same], which[same]
-        taken = _taken(run.counts, places, which, owed)
+        taken = _taken(run, places, which, owed)
         np.subtract.at(owed, which, taken)
         left.append(run.without(places, taken) if len(places) else run)
     return None if owed.any() else left
 
 
-def _taken(counts: npt.NDArray[np.int32], places: Ints, which: Ints, owed: Ints) -> Ints:
+def _taken(run: Run, places: Ints, which: Ints, owed: Ints) -> Ints:
     """How often each pair of a stored row and a row to go cancel each other out."""
+    counts = run.counts_at(places)
     if not _repeats(np.sort(places)) and not _repeats(which):
-        return np.minimum(counts[places].astype(np.int64), owed[which])
-    have, want = counts.copy(), owed.copy()
+        return np.minimum(counts, owed[which])
+    have, want = dict(zip(places.tolist(), counts.tolist(), strict=True)), owed.copy()
     taken = np.zeros(len(places), np.int64)
     for pair, (place, row) in enumerate(zip(places.tolist(), which.tolist(), strict=True)):
         taken[pair] = min(have[place], want[row])
@@ -217,17 +301,29 @@ def _merged(runs: Sequence[Run]) -> list[Run]:
     kept: list[Run] = []
     for run in runs:
         if run.alive:
-            kept.append(run if _SPARSE * run.alive >= len(run.counts) else _joined([run]))
-        while len(kept) > 1 and 2 * len(kept[-1].counts) >= len(kept[-2].counts):
-            kept[-2:] = [_joined(kept[-2:])]
-    return kept or list(runs[:1])
+            kept.append(run if _SPARSE * run.alive >= len(run) else _joined([run]))
+    small = len(kept)
+    while small and sum(map(len, kept[small - 1 :])) <= _SMALL_ROWS:
+        small -= 1
+    if len(kept) - small > 1:
+        kept[small:] = [_joined(kept[small:])]
+    merged: list[Run] = []
+    for run in kept:
+        merged.append(run)
+        while len(merged) > 1 and 2 * len(merged[-1]) >= len(merged[-2]):
+            merged[-2:] = [_joined(merged[-2:])]
+    return merged or list(runs[:1])
 
 
 def _joined(runs: Sequence[Run]) -> Run:
-    live = [np.flatnonzero(run.counts) for run in runs]
-    rows = [_take(run.rows, places) for run, places in zip(runs, live, strict=True)]
-    counts = [run.counts[places] for run, places in zip(runs, live, strict=True)]
-    return new_run(_one_chunk(pa.concat_tables(rows)), np.concatenate(counts))
+    rows: list[pa.Table] = []
+    counts: list[npt.NDArray[np.int32]] = []
+    for run in runs:
+        there = run.counts
+        live = np.flatnonzero(there)
+        rows.append(run.rows if len(live) == len(run) else _take(run.rows, live))
+        counts.append(there[live])
+    return new_run(_one_chunk(pa.concat_tables(rows)), np.concatenate(counts).astype(np.int64))
 
 
 def _telling_column(rows: pa.Table) -> int | None:
@@ -255,7 +351,8 @@ def _order(rows: pa.Table, column: int | None) -> Order:
         places = np.flatnonzero(rows.column(column).is_valid().to_numpy())
         keys = keys[places]
     by = np.argsort(keys, kind="stable")
-    give_way()
+    if len(keys) > _QUICK_ROWS:
+        give_way()
     return Order(keys[by], by if places is None else places[by])
 
 

@@ -24,8 +24,10 @@ from evertide.persist.store.protocol import (
     Consensus,
     Head,
     SetMismatch,
+    SetOutcome,
     StashAppend,
     StashMismatch,
+    TellingConsensus,
     Unchanged,
 )
 from evertide.persist.turns import Turns
@@ -84,6 +86,7 @@ class Machine:
         self, consensus: Consensus, on_change: Callable[[Collection[ShardId]], None]
     ) -> None:
         self._consensus = consensus
+        self._telling = consensus if isinstance(consensus, TellingConsensus) else None
         self._on_change = on_change
         self._known: dict[ShardId, Known] = {}
         # Shards whose known state is one that this process set.
@@ -210,6 +213,10 @@ class Machine:
         decided: Mapping[ShardId, ShardState],
         riders: Riders,
     ) -> ChangeOutcome:
+        def heard(outcome: ChangeOutcome) -> None:
+            if isinstance(outcome, AllSet):
+                self._remember(sets, decided, stash_changed=riders.stash is not None)
+
         async def attempt() -> ChangeOutcome:
             outcome = await self._consensus.compare_and_set_all(
                 sets,
@@ -218,23 +225,38 @@ class Machine:
                 stash=riders.stash,
                 raises_epoch=riders.raises_epoch,
             )
-            if isinstance(outcome, AllSet):
-                self._remember(sets, decided, stash_changed=riders.stash is not None)
+            heard(outcome)
             return outcome
 
-        return await _to_the_end(attempt)
+        if self._telling is None:
+            return await _to_the_end(attempt)
+        return await self._telling.set_all_telling(
+            sets,
+            heard,
+            applied=riders.applied,
+            claimed=riders.claimed,
+            stash=riders.stash,
+            raises_epoch=riders.raises_epoch,
+        )
 
     async def _set_each(
         self, sets: Sequence[CompareAndSet], decided: Mapping[ShardId, ShardState]
     ) -> list[ShardId]:
-        async def attempt() -> list[ShardId]:
-            outcome = await self._consensus.compare_and_set_each(sets)
-            lost = outcome.shard_ids if isinstance(outcome, SetMismatch) else ()
-            done = [change for change in sets if change.shard_id not in lost]
-            self._remember(done, decided)
-            return [change.shard_id for change in done]
+        def heard(outcome: SetOutcome) -> None:
+            self._remember(_done(sets, outcome), decided)
 
-        return await _to_the_end(attempt) if sets else []
+        async def attempt() -> SetOutcome:
+            outcome = await self._consensus.compare_and_set_each(sets)
+            heard(outcome)
+            return outcome
+
+        if not sets:
+            return []
+        if self._telling is None:
+            outcome = await _to_the_end(attempt)
+        else:
+            outcome = await self._telling.set_each_telling(sets, heard)
+        return [change.shard_id for change in _done(sets, outcome)]
 
     def _own_states(self, shard_ids: Collection[ShardId]) -> dict[ShardId, Known] | None:
         """The states that this process set last, and nothing for shards it never heard of.
@@ -272,6 +294,11 @@ class Machine:
                 self._known[shard_id] = learned
                 self._own.discard(shard_id)
                 return learned
+
+
+def _done(sets: Sequence[CompareAndSet], outcome: SetOutcome) -> list[CompareAndSet]:
+    lost = outcome.shard_ids if isinstance(outcome, SetMismatch) else ()
+    return [change for change in sets if change.shard_id not in lost]
 
 
 def _decide_all(

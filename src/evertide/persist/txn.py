@@ -64,6 +64,13 @@ class TableWrite:
     def empty(self) -> bool:
         return not self.rows and not any(table.num_rows for table in self.tables)
 
+    @property
+    def only_adds(self) -> bool:
+        """Whether no row goes."""
+        if any(diff < 0 for _, diff in self.rows):
+            return False
+        return all(bool((table["d"].to_numpy() > 0).all()) for table in self.tables)
+
 
 @dataclass(frozen=True, slots=True)
 class Committed:

@@ -5,11 +5,11 @@ process works with carry the epoch that it believes in, and every change checks 
 transaction that makes it, so that a process which outlived its generation can write nothing.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from evertide.vocab.ids import Epoch, ShardId
 from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp
@@ -182,6 +182,34 @@ class Consensus(Protocol):
 
     async def compare_and_set_each(self, sets: Sequence[CompareAndSet]) -> SetOutcome:
         """Each for itself in one store transaction; a mismatch names those that were not done."""
+        ...
+
+
+@runtime_checkable
+class TellingConsensus(Protocol):
+    """The same of a store that tells what came of a change, also when nobody waits for it any more.
+
+    Where a change goes on without whoever asked for it, this spares a task around each. `tell` is
+    called before the call returns.
+    """
+
+    async def set_all_telling(
+        self,
+        sets: Sequence[CompareAndSet],
+        tell: Callable[[ChangeOutcome], None] | None,
+        *,
+        applied: Sequence[AppliedWrite] = (),
+        claimed: ClaimedWrite | None = None,
+        stash: StashAppend | None = None,
+        raises_epoch: bool = False,
+    ) -> ChangeOutcome:
+        """As Consensus.compare_and_set_all."""
+        ...
+
+    async def set_each_telling(
+        self, sets: Sequence[CompareAndSet], tell: Callable[[SetOutcome], None] | None
+    ) -> SetOutcome:
+        """As Consensus.compare_and_set_each."""
         ...
 
 

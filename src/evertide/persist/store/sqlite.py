@@ -33,6 +33,7 @@ from evertide.persist.store.sqlite_stash import TABLES as STASH_TABLES
 from evertide.persist.store.sqlite_stash import SqliteStash, append_rows, in_the_way
 from evertide.persist.store.sqlite_writer import (
     SqliteWriter,
+    Undo,
     Work,
     begin_write,
     commit_transaction,
@@ -98,6 +99,9 @@ _READ_TIMELINE: Final = """
 _APPLY: Final = """
     INSERT INTO timelines VALUES (?1, ?2, ?2) ON CONFLICT DO UPDATE
     SET read_ts = max(read_ts, ?2), write_ts = max(write_ts, ?2)"""
+_CLAIM: Final = """
+    INSERT INTO timelines VALUES (?1, ?2, ?2) ON CONFLICT DO UPDATE
+    SET read_ts = max(read_ts, ?2), write_ts = ?2 WHERE write_ts < ?2"""
 _ALLOCATE: Final = """
     INSERT INTO timelines VALUES (?1, 0, max(1, ?2) + ?3 - 1) ON CONFLICT DO UPDATE
     SET write_ts = max(write_ts + 1, ?2) + ?3 - 1
@@ -206,21 +210,37 @@ class SqliteConsensus:
         stash: StashAppend | None = None,
         raises_epoch: bool = False,
     ) -> ChangeOutcome:
+        return await self.set_all_telling(
+            sets, None, applied=applied, claimed=claimed, stash=stash, raises_epoch=raises_epoch
+        )
+
+    async def set_all_telling(
+        self,
+        sets: Sequence[CompareAndSet],
+        tell: Callable[[ChangeOutcome], None] | None,
+        *,
+        applied: Sequence[AppliedWrite] = (),
+        claimed: ClaimedWrite | None = None,
+        stash: StashAppend | None = None,
+        raises_epoch: bool = False,
+    ) -> ChangeOutcome:
         check_distinct(sets)
         if stash is not None:
             check_append(stash)
 
         def work(connection: sqlite3.Connection) -> ChangeOutcome:
+            epoch = self._epoch
+            if stash is not None or not sets:  # else each set looks at the epoch itself
+                _check_epoch(connection, epoch)
             if stash is not None and (mismatch := in_the_way(connection, stash)):
                 return mismatch
-            mismatched = _mismatched(connection, sets)
-            if mismatched:
-                return SetMismatch(mismatched)
-            if claimed is not None and (lost := _claim(connection, claimed)):
-                return lost
-            for one in sets:
-                done = _set_if_expected(connection, self._epoch, one)
-                assert done, "nobody else writes during the transaction"
+            # Done without a look first: what is in the way is seldom there.
+            lost = [s.shard_id for s in sets if not _set_if_expected(connection, epoch, s)]
+            if lost:
+                _check_epoch(connection, epoch)  # perhaps that is what none of them expected
+                raise Undo(SetMismatch(tuple(lost)))
+            if claimed is not None and (taken := _claim(connection, claimed)):
+                raise Undo(taken)
             if stash is not None:
                 append_rows(connection, stash)
             for write in applied:
@@ -229,9 +249,14 @@ class SqliteConsensus:
                 _raise_epoch(connection)
             return AllSet()
 
-        return await self._writer.run(_fenced(self._epoch, work))
+        return await self._writer.run(work, tell)
 
     async def compare_and_set_each(self, sets: Sequence[CompareAndSet]) -> SetOutcome:
+        return await self.set_each_telling(sets, None)
+
+    async def set_each_telling(
+        self, sets: Sequence[CompareAndSet], tell: Callable[[SetOutcome], None] | None
+    ) -> SetOutcome:
         check_distinct(sets)
 
         def work(connection: sqlite3.Connection) -> SetOutcome:
@@ -241,7 +266,7 @@ class SqliteConsensus:
                 _check_epoch(connection, epoch)  # perhaps that is what none of them expected
             return SetMismatch(tuple(lost)) if lost else AllSet()
 
-        return await self._writer.run(work)
+        return await self._writer.run(work, tell)
 
 
 class SqliteOracleRows:
@@ -370,22 +395,9 @@ def _set_if_expected(connection: sqlite3.Connection, epoch: Epoch, change: Compa
     return connection.execute(_SET, (expected, value, room, shard_id, epoch)).rowcount == 1
 
 
-def _mismatched(
-    connection: sqlite3.Connection, sets: Sequence[CompareAndSet]
-) -> tuple[ShardId, ...]:
-    query = "SELECT seqno FROM shards WHERE shard_id = ?"
-    found: list[ShardId] = []
-    for change in sets:
-        row = connection.execute(query, (change.shard_id,)).fetchone()
-        if (None if row is None else row[0]) != change.expected_seqno:
-            found.append(change.shard_id)
-    return tuple(found)
-
-
 def _claim(connection: sqlite3.Connection, claimed: ClaimedWrite) -> ClaimLost | None:
+    timeline = claimed.timeline.value
+    if connection.execute(_CLAIM, (timeline, claimed.write_ts)).rowcount == 1:
+        return None
     query = "SELECT write_ts FROM timelines WHERE timeline = ?"
-    row = connection.execute(query, (claimed.timeline.value,)).fetchone()
-    if row is not None and row[0] >= claimed.write_ts:
-        return ClaimLost(Timestamp(row[0]))
-    connection.execute(_APPLY, (claimed.timeline.value, claimed.write_ts))
-    return None
+    return ClaimLost(Timestamp(connection.execute(query, (timeline,)).fetchone()[0]))

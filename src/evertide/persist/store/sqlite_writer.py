@@ -43,6 +43,14 @@ _SETTLE_S: Final = 1.0
 _WAL_WRITE_LOCK: Final = 120
 
 
+class Undo(Exception):
+    """Raised by work that is to leave nothing behind: this is its outcome nevertheless."""
+
+    def __init__(self, outcome: object) -> None:
+        super().__init__(outcome)
+        self.outcome = outcome
+
+
 @dataclass(frozen=True, slots=True)
 class _Done(Generic[T]):
     value: T
@@ -61,6 +69,8 @@ class _Request:
     work: Work[object]
     loop: asyncio.AbstractEventLoop
     future: "asyncio.Future[object]"
+    # Told what came of it on its loop, also if nobody waits for it any more.
+    tell: Callable[[object], None] | None
 
 
 def commit_transaction(connection: sqlite3.Connection) -> None:
@@ -90,17 +100,19 @@ class SqliteWriter:
         )
         self._thread.start()
 
-    async def run(self, work: Work[T]) -> T:
+    async def run(self, work: Work[T], tell: Callable[[T], None] | None = None) -> T:
         """Run `work` in a write transaction; durable when this returns.
 
         `work` may run more than once, each time after a rollback, and must only use its connection.
-        What it raises undoes it alone.
+        What it raises undoes it alone. `tell` hears of its outcome before whoever waits does, and
+        also if that one was cancelled meanwhile.
         """
         if self._ended:
             raise StoreUnreachable(f"{self._path} was closed")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[object] = loop.create_future()
-        self._queue.put(_Request(work, loop, future))
+        heard = cast("Callable[[object], None] | None", tell)
+        self._queue.put(_Request(work, loop, future, heard))
         return cast(T, await future)
 
     def close(self) -> None:
@@ -285,6 +297,9 @@ def _attempt(connection: sqlite3.Connection, work: Work[object]) -> _Outcome:
         outcome: _Outcome = _Done(work(connection))
     except sqlite3.Error:
         raise
+    except Undo as undo:
+        connection.execute("ROLLBACK TO request")
+        outcome = _Done(undo.outcome)
     except Exception as error:  # noqa: BLE001 - this loop owns the request; its asker is told
         connection.execute("ROLLBACK TO request")
         outcome = _Failed(error)
@@ -298,6 +313,9 @@ def _attempt_alone(connection: sqlite3.Connection, work: Work[object]) -> _Outco
         return _Done(work(connection))
     except sqlite3.Error:
         raise
+    except Undo as undo:
+        connection.execute("ROLLBACK")
+        return _Done(undo.outcome)
     except Exception as error:  # noqa: BLE001 - this loop owns the request; its asker is told
         connection.execute("ROLLBACK")
         return _Failed(error)
@@ -327,6 +345,8 @@ def _settle(
     for request, outcome in zip(group, outcomes, strict=True):
         if request.loop is not loop:
             continue
+        if request.tell is not None and isinstance(outcome, _Done):
+            outcome = _told(request.tell, outcome)
         if request.future.done():
             continue  # its asker was cancelled meanwhile
         match outcome:
@@ -334,3 +354,11 @@ def _settle(
                 request.future.set_result(value)
             case _Failed(error):
                 request.future.set_exception(error)
+
+
+def _told(tell: Callable[[object], None], outcome: "_Done[object]") -> _Outcome:
+    try:
+        tell(outcome.value)
+    except Exception as error:  # noqa: BLE001 - not this loop's to handle: the asker is told
+        return _Failed(error)
+    return outcome
