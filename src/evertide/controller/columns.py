@@ -4,6 +4,8 @@ that look for a few of many rows.
 
 import pyarrow as pa
 
+from evertide.controller.near import NearImages
+from evertide.controller.strays import Strays
 from evertide.dataflow.description import Import
 from evertide.persist.coding.batch import UpdateBatch, no_updates
 from evertide.persist.handle import PersistClient
@@ -21,14 +23,21 @@ class ColumnReads:
         self._persist = persist
         self._txns = txns
         self._images = images
+        self._strays = Strays(self._contents)
+        self.near = NearImages(persist, images)
 
     async def updates(self, collection: Import, lower: Timestamp, upper: Timestamp) -> UpdateBatch:
         """What changed at lower <= ts < upper, in whatever form it was stored in, in no order."""
         shard_id, desc = collection.shard_id, collection.desc
-        return await self._persist.reader.update_columns(shard_id, desc, lower, upper)
+        found = await self._persist.reader.update_columns(shard_id, desc, lower, upper)
+        return await self._strays.among(collection, lower, found)
 
     async def snapshot(self, collection: Import, as_of: Timestamp) -> UpdateBatch:
         """What it holds at as_of, as updates then: all that is needed to build it from nothing."""
+        found = await self._contents(collection, as_of)
+        return self._strays.seen(collection, found, as_of, await self._txns.upper())
+
+    async def _contents(self, collection: Import, as_of: Timestamp) -> UpdateBatch:
         shard_id, desc = collection.shard_id, collection.desc
         if collection.is_table:
             table = await table_snapshot_table(self._persist, self._txns, shard_id, desc, as_of)

@@ -7,6 +7,7 @@ from evertide.catalog.objects import Item, MaterializedView, Table
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.columns import ColumnReads
 from evertide.controller.stillness import Look, shards_below
+from evertide.controller.strays import told_of_strays
 from evertide.dataflow.description import Derived, Import
 from evertide.persist.contents import Contents
 from evertide.persist.handle import PersistClient
@@ -149,10 +150,11 @@ class Storage:
         await self.wait_for_upper(collection, as_of)
         reader, shard_id = self._persist.reader, collection.shard_id
         if collection.is_table:
-            return await reader.contents(shard_id, collection.desc, as_of)
+            return told_of_strays(await reader.contents(shard_id, collection.desc, as_of), shard_id)
         # From the shard's upper on it stands still, so what it holds there is what it held before.
         last = step_back((await self._persist.state(shard_id)).upper)
-        return (await reader.contents(shard_id, collection.desc, min(as_of, last))).at(as_of)
+        found = await reader.contents(shard_id, collection.desc, min(as_of, last))
+        return told_of_strays(found, shard_id).at(as_of)
 
     async def updates(self, collection: Import, lower: Timestamp, upper: Timestamp) -> list[Update]:
         """What changed at timestamps from lower up to but not including upper."""

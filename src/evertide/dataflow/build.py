@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Final, assert_never
 
 from evertide.catalog.builtin.registry import builtin_of
 from evertide.dataflow.delta import delta_plan
@@ -17,11 +17,13 @@ from evertide.dataflow.delta_plan import (
     JoinPath,
     LinearNode,
     NegateNode,
+    RecomputeNode,
     ReduceNode,
     TemporalFilterNode,
     ThresholdNode,
     TopKNode,
     UnionNode,
+    WindowNode,
 )
 from evertide.dataflow.description import DataflowDescription, Export, Import
 from evertide.expr.functions.row import Accumulator
@@ -30,12 +32,17 @@ from evertide.expr.relation import AggregateCall, Get, Relation
 from evertide.expr.relation_walk import in_order_of_use, scalars_of
 from evertide.expr.scalar import Scalar, SessionCall
 from evertide.expr.scalar_walk import children
-from evertide.expr.show import show_scalar
+from evertide.expr.show import show_node, show_scalar, show_window_call
 from evertide.expr.temporal import MZ_NOW
 from evertide.expr.transform.passes import optimize
 from evertide.vocab.errors import FeatureNotSupported
 from evertide.vocab.ids import ClusterId, GlobalId
 from evertide.vocab.timestamp import Timestamp
+
+_HOW: Final = {
+    False: "every change is propagated",
+    True: "recursion (WITH MUTUALLY RECURSIVE) is computed anew when what it reads changes",
+}
 
 
 def build(
@@ -112,9 +119,14 @@ def show_nodes(plan: DeltaPlan, name: Callable[[GlobalId], str] = str) -> list[S
     ]
 
 
+def maintenance(plan: DeltaPlan) -> str:
+    """In a word: whether all of it is followed, or some is computed anew with every change."""
+    return "recomputes" if plan.recomputes else "incremental"
+
+
 def describe(plan: DeltaPlan, name: Callable[[GlobalId], str] = str) -> str:
     """The plan as EXPLAIN shows it: a line per node, those that keep state marked."""
-    lines = ["incremental: every change is propagated, exact at every timestamp"]
+    lines = [f"{maintenance(plan)}: {_HOW[plan.recomputes]}, exact at every timestamp"]
     for position, node in enumerate(show_nodes(plan, name)):
         first, *more = node.lines
         kept = "" if node.keeps is None else f"  [keeps {node.keeps}]"
@@ -127,7 +139,7 @@ def _inputs(node: DeltaNode) -> tuple[int, ...]:
     match node:
         case InputNode() | ConstantNode():
             return ()
-        case UnionNode(inputs=inputs) | JoinNode(inputs=inputs):
+        case UnionNode(inputs=inputs) | JoinNode(inputs=inputs) | RecomputeNode(inputs=inputs):
             return inputs
         case _:
             return (node.input,)
@@ -138,8 +150,12 @@ def _kept(node: DeltaNode) -> str | None:
     match node:
         case ArrangeNode():
             return "all rows, by key"
+        case RecomputeNode():
+            return "all rows, and what it gave last"
         case TopKNode():
             return "all rows, by group"
+        case WindowNode():
+            return "all rows, by partition"
         case ThresholdNode():
             return "all rows"
         case TemporalFilterNode():
@@ -175,12 +191,19 @@ def _lines(node: DeltaNode, name: Callable[[GlobalId], str]) -> list[str]:
             return [f"arrange {source} by {_columns(key)}"]
         case JoinNode(inputs=inputs, paths=paths):
             return [f"join {_numbers(inputs)}", *[_path_line(node, path) for path in paths]]
+        case RecomputeNode(inputs=inputs):
+            over = f" over {_numbers(inputs)}" if inputs else ""
+            return [f"recompute {show_node(node.core)}{over}"]
         case ReduceNode():
             return _reduce_lines(node)
         case TopKNode(input=source, group=group, order=order, limit=limit, offset=offset):
             by = ", ".join(f"#{key.column}{' desc' if key.descending else ''}" for key in order)
             window = f"limit {'all' if limit is None else limit} offset {offset}"
             return [f"top-k of {source} per {_columns(group)} order by [{by}] {window}"]
+        case WindowNode(input=source, group=group, order=order, calls=calls):
+            by = ", ".join(f"#{key.column}{' desc' if key.descending else ''}" for key in order)
+            functions = ", ".join(show_window_call(call) for call in calls)
+            return [f"window of {source} per {_columns(group)} order by [{by}]", f"[{functions}]"]
         case ThresholdNode(input=source):
             return [f"threshold of {source}"]
         case _:

@@ -22,16 +22,19 @@ from evertide.dataflow.delta_plan import (
     JoinStep,
     LinearNode,
     NegateNode,
+    RecomputeNode,
     ReduceNode,
     TemporalFilterNode,
     ThresholdNode,
     TopKNode,
     UnionNode,
+    WindowNode,
 )
 from evertide.dataflow.plan_codec import node_key
 from evertide.expr.functions.row import ScalarFunction
 from evertide.expr.functions.table import by_signature
 from evertide.expr.join_order import Extension, connected_order, inner_equivalences, offsets_of
+from evertide.expr.recursion import MARK, split_recursion
 from evertide.expr.relation import (
     Apply,
     Constant,
@@ -40,6 +43,8 @@ from evertide.expr.relation import (
     FlatMap,
     Get,
     Join,
+    LetRec,
+    LocalGet,
     Map,
     Negate,
     OuterJoin,
@@ -50,16 +55,20 @@ from evertide.expr.relation import (
     TopK,
     Types,
     Union,
+    Window,
 )
 from evertide.expr.relation_walk import in_order_of_use, inputs_of
 from evertide.expr.scalar import Call, ColumnRef, Literal, Scalar
 from evertide.expr.scalar_walk import columns_of, is_fallible, move_columns
-from evertide.expr.temporal import is_temporal
+from evertide.expr.temporal import check_core, is_temporal
 from evertide.expr.transform.equalities import EQUALS
 from evertide.vocab.sql_type import BOOL, Kind, SqlType
 
 Linear: TypeAlias = Project | Map | Filter
 NEVER: Final = (Literal(False, BOOL),)
+ONE_ROW: Final = Constant((((), 1),), ())
+# What a recursion calls that row; nothing reads it.
+BEGIN: Final = f"{MARK}begin"
 # Kinds that are compared as another kind is.
 _EQUALITY_KINDS: Final = {Kind.VARCHAR: Kind.TEXT} | dict.fromkeys(
     (Kind.REGCLASS, Kind.REGPROC, Kind.REGTYPE), Kind.OID
@@ -127,16 +136,32 @@ class _Builder:
                 return self.add(LinearNode(self.place(source), (), NEVER, everything, types))
             case TopK(input=source, group=group, order=order, limit=limit, offset=offset):
                 return self.add(TopKNode(self.place(source), group, order, limit, offset, types))
+            case Window(input=source, group=group, order=order, calls=calls):
+                return self.add(WindowNode(self.place(source), group, order, calls, types))
             case Negate(input=source):
                 return self.add(NegateNode(self.place(source), types))
             case Threshold(input=source):
                 return self.add(ThresholdNode(self.place(source), types))
             case Union(inputs=inputs):
                 return self.add(UnionNode(tuple(self.place(source) for source in inputs), types))
+            case LetRec():
+                return self._recursion(relation)
+            case LocalGet(name=name):
+                raise AssertionError(f"{name} is read outside its recursion")
             case OuterJoin() | Apply():
                 raise AssertionError(f"{type(relation).__name__} is lowered first")
             case _:
                 assert_never(relation)
+
+    def _recursion(self, node: LetRec) -> int:
+        """What it goes round over is followed as anything else is."""
+        parts = split_recursion(node)
+        check_core(parts.core)
+        # The last input never changes, but it comes: so there is a first time to compute it.
+        sources = (*parts.inputs, ONE_ROW)
+        names = (*parts.input_names, BEGIN)
+        places = tuple(self.place(source) for source in sources)
+        return self.add(RecomputeNode(places, names, parts.core, node.types))
 
     def _linear(self, top: Linear) -> int:
         """A chain of Map, Filter and Project as few nodes; a step others use too starts anew."""

@@ -5,9 +5,9 @@ list. On every tick each node gives a *delta*: updates (row, timestamp, diff) an
 timestamps in the tick's interval, exact at each of them. The executors (spark/evaluate.py columnar
 or by rows, spark/render/ as one Spark SQL text) run the same plan and must agree.
 
-Stateful nodes say what they keep between ticks: ArrangeNode an arrangement of its input, ReduceNode
-and TopKNode what they need per group, TemporalFilterNode what is due later. "Old" is that state
-before the tick, "new" the same plus this tick's delta; a node never sees state that
+Stateful nodes say what they keep between ticks: ArrangeNode an arrangement of its input; Reduce-,
+TopK- and WindowNode what they need per group; TemporalFilterNode what is due later. "Old" is
+that state before the tick, "new" the same plus this tick's delta; a node never sees state that
 another node changed halfway.
 """
 
@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from evertide.expr.functions.row import TableFunction
-from evertide.expr.relation import AggregateCall, OrderKey, Types
+from evertide.expr.recursion import Recursion
+from evertide.expr.relation import AggregateCall, LetRec, OrderKey, Types, WindowCall
 from evertide.expr.scalar import Scalar
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId
@@ -181,6 +182,17 @@ class TopKNode:
 
 
 @dataclass(frozen=True, slots=True)
+class WindowNode:
+    """Keeps the rows of each partition and gives them with the values of its functions."""
+
+    input: int
+    group: tuple[int, ...]
+    order: tuple[OrderKey, ...]
+    calls: tuple[WindowCall, ...]
+    types: Types
+
+
+@dataclass(frozen=True, slots=True)
 class ThresholdNode:
     """Rows with positive multiplicity, with that multiplicity."""
 
@@ -188,9 +200,29 @@ class ThresholdNode:
     types: Types
 
 
+@dataclass(frozen=True, slots=True)
+class RecomputeNode:
+    """A recursion over these inputs: computed anew at every timestamp at which one of them changes.
+
+    Keeps the inputs' rows and what it gave last; gives the difference. expr/recursion.py says how
+    `core` names the inputs, and what becomes of errors.
+    """
+
+    inputs: tuple[int, ...]
+    input_names: tuple[str, ...]
+    core: LetRec
+    types: Types
+
+    @property
+    def recursion(self) -> Recursion:
+        """What to solve, given the rows of the inputs."""
+        return Recursion((), self.input_names, self.core)
+
+
 DeltaNode: TypeAlias = (
     InputNode | ConstantNode | LinearNode | FlatMapNode | TemporalFilterNode | NegateNode
-    | UnionNode | ArrangeNode | JoinNode | ReduceNode | TopKNode | ThresholdNode
+    | UnionNode | ArrangeNode | JoinNode | RecomputeNode | ReduceNode | TopKNode
+    | WindowNode | ThresholdNode
 )  # fmt: skip
 
 
@@ -209,6 +241,11 @@ class DeltaPlan:
     def is_temporal(self) -> bool:
         """Whether the output changes as time passes, though no input does."""
         return any(isinstance(node, TemporalFilterNode) for node in self.nodes)
+
+    @property
+    def recomputes(self) -> bool:
+        """Whether some of it is computed anew when its inputs change, instead of followed."""
+        return any(isinstance(node, RecomputeNode) for node in self.nodes)
 
     @property
     def types(self) -> Types:

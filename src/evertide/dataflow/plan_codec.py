@@ -20,13 +20,17 @@ from evertide.dataflow.delta_plan import (
     JoinStep,
     LinearNode,
     NegateNode,
+    RecomputeNode,
     ReduceNode,
     TemporalFilterNode,
     ThresholdNode,
     TopKNode,
     UnionNode,
+    WindowNode,
 )
 from evertide.expr.codec import (
+    decode_relation,
+    encode_relation,
     plain_calls,
     plain_counted,
     plain_order,
@@ -37,7 +41,7 @@ from evertide.expr.codec import (
 )
 from evertide.expr.functions.rows import table_function_by_signature
 from evertide.expr.functions.table import by_signature
-from evertide.expr.relation import Types
+from evertide.expr.relation import LetRec, Types
 from evertide.expr.scalar_codec import (
     FunctionLookup,
     Plain,
@@ -45,12 +49,14 @@ from evertide.expr.scalar_codec import (
     as_int,
     as_ints,
     as_list,
+    as_str,
     optional_int,
     plain_scalars,
     plain_types,
     read_scalars,
     read_types,
 )
+from evertide.expr.window_codec import plain_window_calls, read_window_calls
 from evertide.vocab.ids import GlobalId
 
 
@@ -94,10 +100,15 @@ def plain_delta_node(node: DeltaNode) -> Plain:
             return ["arrange", types, source, list(key), drop_null_keys]
         case JoinNode(inputs=inputs, paths=paths):
             return ["join", types, list(inputs), [_plain_path(path) for path in paths]]
+        case RecomputeNode(inputs=inputs, input_names=names, core=core):
+            return ["recompute", types, list(inputs), list(names), encode_relation(core)]
         case ReduceNode(input=source, keys=keys, aggregates=aggregates):
             return ["reduce", types, source, plain_scalars(keys), plain_calls(aggregates)]
         case TopKNode(input=source, group=group, order=order, limit=limit, offset=offset):
             return ["top k", types, source, list(group), plain_order(order), limit, offset]
+        case WindowNode(input=source, group=group, order=order, calls=calls):
+            parts = [list(group), plain_order(order), plain_window_calls(calls)]
+            return ["window", types, source, *parts]
         case ThresholdNode(input=source):
             return ["threshold", types, source]
         case _:
@@ -135,11 +146,20 @@ def _read_node(plain: list[Plain], functions: FunctionLookup) -> DeltaNode:
             return ArrangeNode(source, as_ints(key), drop_null_keys, types)
         case "join", [inputs, list(paths)]:
             return JoinNode(as_ints(inputs), tuple(_read_path(path) for path in paths), types)
+        case "recompute", [inputs, list(names), bytes(core)]:
+            recursion = decode_relation(core, functions)
+            if not isinstance(recursion, LetRec):
+                raise UnreadablePlan(f"not a recursion: {recursion!r}")
+            named = tuple(as_str(name) for name in names)
+            return RecomputeNode(as_ints(inputs), named, recursion, types)
         case "reduce", [int(source), keys, calls]:
             scalars_ = read_scalars(keys, functions)
             return ReduceNode(source, scalars_, read_calls(calls, functions), types)
         case "top k", [int(source), group, order, limit, int(offset)]:
             return _read_top_k(source, [group, order, limit], offset, types)
+        case "window", [int(source), group, order, calls]:
+            window_calls = read_window_calls(calls, functions)
+            return WindowNode(source, as_ints(group), read_order(order), window_calls, types)
         case "threshold", [int(source)]:
             return ThresholdNode(source, types)
         case _:
