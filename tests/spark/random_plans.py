@@ -56,6 +56,7 @@ from evertide.vocab.sql_type import (
 )
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
+from tests.expr.random_windows import windowed
 
 CHAR: Final = SqlType(Kind.BPCHAR)
 FLOATS: Final = array_of(FLOAT8)
@@ -121,13 +122,15 @@ class RandomCase:
 
 
 def random_case(
-    seed: int, *, last_ts: int = 9, flat: bool = False, temporal: bool = False
+    seed: int, *, last_ts: int = 9, flat: bool = False, temporal: bool = False, window: bool = False
 ) -> RandomCase:
-    """One case, always the same for a seed; with a table function or a filter by time on top, or
-    both, where that is asked for."""
+    """One case, always the same for a seed; with window functions, a table function or a filter by
+    time on top, or several of them, where that is asked for."""
     maker = _Maker(Random(seed), last_ts)
     case = maker.case()
     relation = case.relation
+    if window:
+        relation = windowed(maker.random, relation)
     if flat:
         relation = maker.flat_map(relation)
     if temporal:

@@ -25,7 +25,7 @@ from evertide.spark.operators.arrange import OutputIndex
 from evertide.spark.operators.delta import Delta, Room
 from evertide.vocab.datum import Datum, Row
 from evertide.vocab.sql_type import FLOAT8, INT4, NUMERIC, TEXT, Kind, SqlType
-from evertide.vocab.timestamp import Timestamp
+from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp
 
 BPCHAR = SqlType(Kind.BPCHAR)
 SPILL = 60
@@ -129,7 +129,7 @@ def test_every_lookup_gives_what_a_look_through_everything_gives(
             model.entries += changes
             wide = chance.random() < 0.5 and bool(changes)
             index.prepare(Delta(batch=batch_of(width, changes)) if wide else Delta(changes))
-            index.commit()
+            index.commit(EMPTY_FRONTIER)
             if chance.random() < 0.3:
                 merge_now(index.rows)
             if chance.random() < 0.1:
@@ -147,7 +147,7 @@ def filled(tmp_path: Path, rows: int) -> OutputIndex:
     """One integer key in a run."""
     index = OutputIndex((INT4, TEXT), (0,), Room(tmp_path, SPILL), Timestamp(0))
     index.prepare(Delta(batch=batch_of((INT4, TEXT), [((i, "x"), 1, 1) for i in range(rows)])))
-    index.commit()
+    index.commit(EMPTY_FRONTIER)
     merge_now(index.rows)
     assert index.rows.levels.runs
     return index
@@ -164,7 +164,7 @@ def test_what_never_changes_is_sorted_once(tmp_path: Path) -> None:
         for ts in range(2, 30):
             assert len(ask(index, between(10, 20), ts)) == 10
             index.prepare(Delta([((ts + 100_000, "new"), ts, 1)]))
-            index.commit()
+            index.commit(EMPTY_FRONTIER)
         assert sorting.call_count == 1
     assert ask(index, between(100_000, 200_000), 3) == sorted(
         [(repr((100_002, "new")), 1), (repr((100_003, "new")), 1)]
@@ -188,11 +188,11 @@ def test_what_a_merge_has_made_is_sorted_before_somebody_asks(tmp_path: Path) ->
     ask(index, between(1, 2), 1)
     more = [((i, "y"), 2, 1) for i in range(30_000)]
     index.prepare(Delta(batch=batch_of((INT4, TEXT), more)))
-    index.commit()
+    index.commit(EMPTY_FRONTIER)
     merge_now(index.rows)
     with patch.object(key_order, "sort_keys", wraps=key_order.sort_keys) as sorting:
         index.prepare(Delta([((7, "z"), 3, 1)]))
-        index.commit()
+        index.commit(EMPTY_FRONTIER)
         assert ask(index, between(7, 8), 3) == sorted(
             [(repr((7, text)), 1) for text in ("x", "y", "z")]
         )
@@ -204,7 +204,7 @@ def test_an_index_that_nobody_looks_into_is_let_be(tmp_path: Path) -> None:
     index = filled(tmp_path, 20_000)
     with patch.object(key_order, "sort_keys", wraps=key_order.sort_keys) as sorting:
         index.prepare(Delta([((7, "z"), 2, 1)]))
-        index.commit()
+        index.commit(EMPTY_FRONTIER)
         index.peek(Lookup((point(encode_row_key((INT4,), (7,))),), exact=True), Timestamp(2))
         assert sorting.call_count == 0
     orders = KeyOrders(index.rows, tmp_path)
@@ -240,7 +240,7 @@ def test_many_spans_are_found_at_once_in_keys_of_one_length(tmp_path: Path) -> N
         ((chance.randint(-300, 300), chance.randint(0, 3), i), 1, 1) for i in range(6_000)
     ]
     index.prepare(Delta(batch=batch_of(types, model.entries)))
-    index.commit()
+    index.commit(EMPTY_FRONTIER)
     for _ in range(10):
         bounds = [(chance.randint(-300, 300), chance.randint(0, 3)) for _ in range(40)]
         whole = [point(encode_row_key((INT4, INT4), bound)) for bound in bounds[:10]]

@@ -9,11 +9,13 @@ from random import Random
 import numpy as np
 import pytest
 
-from evertide.expr.columnar.batch import Entry
+from evertide.expr.columnar.batch import Entry, batch_of
 from evertide.expr.columnar.hashes import hash_bytes
 from evertide.expr.row_key import column_encoder, identity_function
 from evertide.persist.coding.keys import encode_row_key
 from evertide.spark.arrangement import Arrangement, BelowSince
+from evertide.spark.column_layer import ColumnLayer
+from evertide.spark.finding import stretch
 from evertide.spark.levels import merge, write_snapshot
 from evertide.spark.merging import Merging, merge_now
 from evertide.spark.runs import open_run, run_schema, table_of, write_run
@@ -172,6 +174,36 @@ def test_the_number_of_runs_stays_small(tmp_path: Path) -> None:
     assert len(kept.levels.runs) <= 10
     assert len(list(tmp_path.glob("*.arrow"))) == len(kept.levels.runs), "old files are gone"
     assert len(kept.scan(Timestamp(3_000))) == 3_000
+
+
+def test_one_small_layer_does_not_keep_others_from_being_merged(tmp_path: Path) -> None:
+    kept = Arrangement(tmp_path, (INT8, INT8), (0,))
+    kept.insert([((i, i), 1, 1) for i in range(16)])
+    kept.levels.freeze()
+    for first in range(10_000, 90_000, 10_000):
+        rows = [((first + i, i), 1, 1) for i in range(1_900)]
+        keys = [encode_row_key((INT8,), (row[0],)) for row, _, _ in rows]
+        kept.insert_columns(ColumnLayer.of(hash_bytes(keys), batch_of(kept.types, rows)))
+    assert len(kept.levels.frozen) > 5, "they are too large to be put together at once"
+    for _ in range(3):
+        merge_now(kept)
+    assert len(kept.levels.frozen) <= 2
+    assert len(kept.scan(Timestamp(2))) == 16 + 8 * 1_900
+
+
+@pytest.mark.parametrize(
+    ("places", "expected"),
+    [
+        ([4], slice(4, 5)),
+        ([4, 5, 6], slice(4, 7)),
+        ([4, 6], None),
+        ([5, 4], None),
+        ([0, 2, 1, 3], None),
+        ([0, 1, 1, 3], None),
+    ],
+)
+def test_neighbours_are_a_slice(places: list[int], expected: slice | None) -> None:
+    assert stretch(np.array(places)) == expected
 
 
 def test_reads_go_on_while_a_merge_runs(tmp_path: Path) -> None:

@@ -29,7 +29,10 @@ from evertide.persist.txn import Committed, TableWrite, Txns, register_table
 from evertide.spark.channel import BlockingChannel, Hello
 from evertide.spark.engine import DriverEngine, Engine
 from evertide.spark.evaluate import Evaluator
-from evertide.spark.resident import Incoming, ResidentEngine
+from evertide.spark.partitions.connection import Connection, Incoming
+from evertide.spark.partitions.evaluator import TaskEvaluator
+from evertide.spark.partitions.received import ReceivedFiles
+from evertide.spark.resident import ResidentEngine
 from evertide.spark.resident_task import Service
 from evertide.spark.sink import ShardSink
 from evertide.spark.worker import TickRecord, Worker
@@ -101,19 +104,19 @@ class Site:
 async def resident(directory: Path) -> AsyncIterator[Engine]:
     """The task's service on a thread named `task`."""
     ours, theirs = socket.socketpair()
-    evaluator = Evaluator(directory)
-    service = threading.Thread(
-        target=lambda: Service(evaluator).run(BlockingChannel(theirs)), name="task"
-    )
+    evaluator = TaskEvaluator(directory)
+    task = Service(evaluator, ReceivedFiles(directory / "received"))
+    service = threading.Thread(target=lambda: task.run(BlockingChannel(theirs)), name="task")
     service.start()
     reader, writer = await asyncio.open_unix_connection(sock=ours)
     channel = Channel(reader, writer, msgspec.msgpack.Decoder(Incoming))
-    engine = ResidentEngine(channel, Hello(b"", 1, 1, 0))
-    listening = asyncio.create_task(engine.listen())
+    connection = Connection(channel, Hello(b"", 1, 1, 0))
+    engine = ResidentEngine(connection)
+    listening = asyncio.create_task(connection.listen())
     try:
         yield engine
     finally:
-        engine.close()
+        connection.close()
         await listening
         await asyncio.to_thread(service.join)
         theirs.close()

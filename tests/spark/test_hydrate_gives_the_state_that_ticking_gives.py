@@ -26,7 +26,10 @@ VIEW = GlobalId("u9")
 def test_ticks_go_on_alike(spark_jobs: SparkJobs, tmp_path: Path, seed: int) -> None:
     """Method: one evaluator is loaded, through files as the resident task is, one ticks from
     nothing; their outputs at as_of and at every later timestamp must be the same."""
-    case = random_case(seed, flat=seed >= 112)
+    alike(random_case(seed, flat=seed >= 112), spark_jobs, tmp_path)
+
+
+def alike(case: RandomCase, spark_jobs: SparkJobs, tmp_path: Path) -> None:
     plan = delta_plan(case.relation)
     index_key = (0,) if plan.types else None
     imports = {g: PartFiles((), tuple(u)) for g, (_, u) in case.collections.items()}

@@ -13,6 +13,7 @@ from evertide.dataflow.delta_plan import DeltaPlan, InputNode
 from evertide.spark.engine import EngineLost
 from evertide.spark.reports import Reports
 from evertide.spark.running import Building, Placement, RunningDataflow
+from evertide.spark.setbacks import Setbacks
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.sql_type import INT8
 from evertide.vocab.timestamp import Timestamp
@@ -43,6 +44,7 @@ class Listing:
     """A worker as far as reports look at it."""
 
     running: list[RunningDataflow]
+    setbacks: Setbacks = field(default_factory=Setbacks)
 
     def dataflows(self) -> list[RunningDataflow]:
         return self.running

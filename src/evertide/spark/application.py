@@ -6,6 +6,7 @@ every tick is a Spark SQL job, so dataflows wait for the session.
 """
 
 import asyncio
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,30 +14,36 @@ import structlog
 from pyspark.sql import SparkSession
 
 from evertide.dataflow.description import Import
+from evertide.expr.budget import Budget
 from evertide.expr.interpret import Collection, evaluate
+from evertide.expr.recursion import is_recursive
 from evertide.expr.relation import Relation
 from evertide.spark.engine import Engine, Peeked
 from evertide.spark.hydrate import hydrate, recompute
+from evertide.spark.job_engine import JobEngine
 from evertide.spark.jobs import SparkJobs
 from evertide.spark.part_jobs import over_parts
+from evertide.spark.partitions.engine import PartitionedEngine
+from evertide.spark.partitions.tasks import ResidentTasks
+from evertide.spark.recursion import solve
 from evertide.spark.resident import Resident, ResidentEngine
 from evertide.spark.running import Progress, RunningDataflow
 from evertide.spark.session import (
     SessionSettings,
     gateway_process,
+    is_stopped,
     start_session,
     stop_session,
 )
 from evertide.spark.source import Collections
-from evertide.spark.tick_job import SparkTickEngine
 from evertide.spark.worker import Worker
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
 
-# Above this many input records Spark SQL builds a dataflow's state; below, one tick does, which
-# is faster by far (docs/adr/2026-11-15-small-hydrations-tick-from-empty.md) but holds the inputs
-# in the replica's memory on the way.
-HYDRATE_RECORDS = 1_500_000
+# Above this many input records Spark SQL builds a dataflow's state; below, ticks from nothing do,
+# which is faster by far (docs/adr/2026-11-15-small-hydrations-tick-from-empty.md) but holds the
+# inputs in the replica's memory on the way.
+HYDRATE_RECORDS = 8_000_000
 
 JVM_POLL_SECONDS = 0.5
 
@@ -51,16 +58,21 @@ class SparkApplication:
     """Owns the session and the resident task of one replica process."""
 
     def __init__(
-        self, settings: SessionSettings, worker: Worker, collections: Collections, engine: str
+        self,
+        settings: SessionSettings,
+        worker: Worker,
+        collections: Collections,
+        engine: str,
+        hydrate_records: int | None = None,
     ) -> None:
         self._settings = settings
         self._worker = worker
         self._collections = collections
         self._engine = engine
+        self._hydrate_records = hydrate_records or HYDRATE_RECORDS
         self._session: SparkSession | None = None
         self._jobs: SparkJobs | None = None
-        self._resident: Resident | None = None
-        self._loads = 0
+        self._resident: Resident | ResidentTasks | None = None
         worker.hydrator = self
 
     async def run(self) -> None:
@@ -69,22 +81,36 @@ class SparkApplication:
         self._jobs = SparkJobs(self._session, self._directory("jobs"))
         log.info("spark is up", master=self._session.sparkContext.master)
         if self._engine == "spark":
-            self._worker.use_engine(SparkTickEngine(self._jobs, self._directory("ticks")))
+            self._worker.use_engine(JobEngine(self._jobs, self._directory("ticks")))
         else:
-            self._resident = Resident(
-                self._session,
-                self._directory("resident"),
-                on_ready=self._worker.use_engine,
-                on_lost=self._worker.lose_engine,
-            )
+            self._resident = self._tasks(self._session)
             await self._resident.start()
         await self._until_dead(self._session)
+
+    def _tasks(self, session: SparkSession) -> Resident | ResidentTasks:
+        """One task, or as many as the size has partitions; reached by TCP if they are elsewhere."""
+        settings, directory = self._settings, self._directory("resident")
+        address = None if settings.is_local else settings.address
+        ready, lost = self._worker.use_engine, self._worker.lose_engine
+        if settings.partitions == 1:
+            return Resident(session, directory, address=address, on_ready=ready, on_lost=lost)
+        return ResidentTasks(
+            session,
+            directory,
+            settings.partitions,
+            address=address,
+            on_ready=ready,
+            on_lost=lost,
+        )
 
     async def _until_dead(self, session: SparkSession) -> None:
         """Without its JVM a replica can do nothing: it ends, and is started again."""
         jvm = gateway_process(session)
-        while jvm is None or jvm.poll() is None:  # noqa: ASYNC110  a process sets no event
+        while jvm is None or jvm.poll() is None:
             await asyncio.sleep(JVM_POLL_SECONDS)
+            # A cluster may end an application whose JVM lives on.
+            if not self._settings.is_local and await asyncio.to_thread(is_stopped, session):
+                raise SparkGone("the cluster has ended the application")
         raise SparkGone(f"the JVM ended with code {jvm.returncode}")
 
     def _directory(self, name: str) -> Path:
@@ -95,11 +121,11 @@ class SparkApplication:
     ) -> list[Update] | None:
         """State of a dataflow over many records, by Spark SQL jobs over its inputs' files."""
         imports = dataflow.description.imports
-        if self._jobs is None or not isinstance(engine, ResidentEngine):
+        if self._jobs is None or not isinstance(engine, ResidentEngine | PartitionedEngine):
             return None
-        if dataflow.plan.is_temporal:
-            return None  # what is due later is found by ticking
-        if sum([await self._collections.records(i) for i in imports]) < HYDRATE_RECORDS:
+        if dataflow.plan.is_temporal or dataflow.plan.recomputes:
+            return None  # what is due later, and what goes round, is found by ticking
+        if sum([await self._collections.records(i) for i in imports]) < self._hydrate_records:
             return None
         jobs, plan, index_key = self._jobs, dataflow.plan, dataflow.index_key
         on_node = _telling(dataflow)
@@ -117,22 +143,24 @@ class SparkApplication:
                 on_node=on_node,
             ),
         )
-        self._loads += 1
         await engine.load(
             dataflow.description.global_id,
             dataflow.plan,
             hydrated,
             index_key=dataflow.index_key,
-            directory=self._directory(f"load-{self._loads}"),
+            directory=self._directory(f"load-{secrets.token_hex(8)}"),
         )
         return hydrated.output.updates(as_of)
 
     async def one_shot(
         self, relation: Relation, imports: tuple[Import, ...], as_of: Timestamp
     ) -> Peeked:
-        """A query over many rows: one Spark job, or the interpreter while Spark is starting."""
+        """A query over many rows: one Spark job.
+
+        The interpreter does it while Spark is starting, and recursions always.
+        """
         jobs = self._jobs
-        if jobs is None:
+        if jobs is None or is_recursive(relation):
             return await self._interpreted(relation, imports, as_of)
         return await over_parts(
             self._collections,
@@ -148,7 +176,12 @@ class SparkApplication:
         for collection in imports:
             found = await self._collections.contents(collection, as_of)
             contents[collection.global_id] = Collection(list(found.rows), list(found.errors))
-        result = await asyncio.to_thread(evaluate, relation, contents.__getitem__)
+        budget = Budget()
+        get = contents.__getitem__
+        try:
+            result = await asyncio.to_thread(evaluate, relation, get, budget, solve)
+        finally:
+            budget.cancel()  # nobody waits for it any more, if it still runs
         return Peeked(result.rows, result.errors)
 
     async def stop(self) -> None:

@@ -5,7 +5,7 @@ any time from `since` on; a merge advances earlier times to since, so that histo
 once nobody asks for it. Its owner calls it from one thread; merging may run beside it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,14 +16,13 @@ from evertide.expr.columnar.codes import equal_keys
 from evertide.expr.columnar.column import Column, Ints
 from evertide.expr.columnar.hashes import hash_bytes
 from evertide.expr.relation import Types
-from evertide.expr.row_key import column_encoder, identity_function
+from evertide.expr.row_key import column_encoder, identity_function, picker
 from evertide.persist.coding.keys import row_key_encoder
 from evertide.spark.column_layer import ColumnLayer
 from evertide.spark.finding import in_search_order
-from evertide.spark.layer import add_up
+from evertide.spark.layer import ENTRY_BYTES, add_up
 from evertide.spark.levels import (
     COLUMN_ENTRY_BYTES,
-    ENTRY_BYTES,
     SPILL_RECORDS,
     Levels,
     Manifest,
@@ -71,7 +70,8 @@ class Arrangement:
         self.key_of = column_encoder(types, key)
         self._key_types = tuple(types[i] for i in key)
         self.identity = identity_function(types)
-        self._spill_records = spill_records
+        # Is told the keys that are about to be added to the newest layer.
+        self.notice: Callable[[Iterable[bytes]], None] | None = None
 
     def insert(self, updates: Iterable[Entry]) -> None:
         """Add updates."""
@@ -83,9 +83,11 @@ class Arrangement:
     def insert_keyed(self, keyed: Mapping[bytes, Sequence[Entry]]) -> None:
         """Add updates whose keys are known."""
         levels = self.levels
+        if self.notice is not None:
+            self.notice(keyed)
         for key, entries in keyed.items():
             levels.layer.insert(key, entries, self.since)
-        if levels.layer.records >= self._spill_records:
+        if levels.layer.records >= levels.spill_records:
             levels.freeze()
 
     def insert_columns(self, layer: ColumnLayer) -> None:
@@ -124,26 +126,38 @@ class Arrangement:
     def _probe_hashed(self, keys: Sequence[bytes], found: dict[bytes, Sequence[Entry]]) -> None:
         """Hashes lead to entries; the keys of these decide."""
         needles = hash_bytes(keys)
-        key_of = self.key_of
+        key_of, part_of = self.key_of, picker(self.key)
         of_runs: dict[bytes, list[Entry]] = {}
         for source in self.levels.hashed:
             positions, places = source.find(needles)
             if not len(places):
                 continue
+            # Entries of one key mostly come one after the other, and are looked at once.
+            seen, seen_part, group = -1, None, None
             for position, entry in zip(positions.tolist(), source.entries(places), strict=True):
-                key = keys[position]
-                if key_of(entry[0]) == key:
-                    of_runs.setdefault(key, []).append(entry)
+                part = part_of(entry[0])
+                if position != seen or part != seen_part:
+                    key = keys[position]
+                    is_wanted = key_of(entry[0]) == key
+                    group = of_runs.setdefault(key, []) if is_wanted else None
+                    seen, seen_part = position, part
+                if group is not None:
+                    group.append(entry)
         for key, entries in of_runs.items():
             found[key] = [*entries, *found[key]] if key in found else entries
 
     def find(
-        self, keys: Sequence[Column], hashes: Ints, also: Sequence[Source] = ()
+        self,
+        keys: Sequence[Column],
+        hashes: Ints,
+        also: Sequence[Source] = (),
+        *,
+        before: int | None = None,
     ) -> tuple[Ints, Batch]:
         """Entries by the hashes and columns of their keys, also in what is not part of it yet.
 
         Gives for each entry the position of its key, and the entries as they are: a row that came
-        and went may be there both ways.
+        and went may be there both ways. Of its own, only those are given whose time is `before`.
         """
         needles, order = in_search_order(hashes)
         positions: list[Ints] = []
@@ -151,8 +165,12 @@ class Arrangement:
         for source in (*all_sources(self.levels), *also):
             at, places = source.find(needles)
             if len(places):
+                entries = source.at(places)
+                if before is not None and source not in also:
+                    early = entries.times < before
+                    at, entries = at[early], entries.take(early)
                 positions.append(at if order is None else order[at])
-                batches.append(source.at(places))
+                batches.append(entries)
         if not positions:
             return np.zeros(0, np.int64), concat_batches(self.types, ())
         where = np.concatenate(positions)

@@ -1,9 +1,9 @@
 """What driver and resident task say to each other, and how it travels.
 
-One Unix socket per incarnation of the task, in a directory that only this user can enter; a
-four-byte length, then msgpack; updates are in persist's inline encoding, whose first byte tells
-rows from columns. The driver asks, the task answers in the order asked. Neither side believes a
-length beyond the limit, and nothing is pickled.
+One socket per incarnation of the task: a Unix socket in a directory that only this user can enter,
+or TCP where the task may be on another host. A four-byte length, then msgpack; updates are in
+persist's inline encoding, whose first byte tells rows from columns. The driver asks, the task
+answers in the order asked. Neither side believes a length beyond the limit, and nothing is pickled.
 """
 
 import os
@@ -43,22 +43,39 @@ class Hello(msgspec.Struct, frozen=True, tag="hello"):
 
 
 class CreateRequest(msgspec.Struct, frozen=True, tag="create"):
-    """Make room for a dataflow with empty state."""
+    """Make room for a dataflow with empty state, or for one task's share of it."""
 
     dataflow_id: str
     plan: bytes
     index_key: tuple[int, ...] | None
     as_of: int
+    number: int = 0
+    # 0: it is not shared.
+    count: int = 0
+
+
+class FileRequest(msgspec.Struct, frozen=True, tag="file"):
+    """More of a file that a LoadRequest will ask for, where driver and task share no directory."""
+
+    dataflow_id: str
+    name: str
+    content: bytes
 
 
 class LoadRequest(msgspec.Struct, frozen=True, tag="load"):
-    """Make a dataflow whose state is in files that hydration wrote."""
+    """Make a dataflow, or one task's share, whose state is in files that hydration wrote.
+
+    `directory` None: they were sent one by one.
+    """
 
     dataflow_id: str
     plan: bytes
     index_key: tuple[int, ...] | None
     as_of: int
-    directory: str
+    directory: str | None
+    number: int = 0
+    # 0: it is not shared.
+    count: int = 0
 
 
 class TickRequest(msgspec.Struct, frozen=True, tag="tick"):
@@ -66,6 +83,17 @@ class TickRequest(msgspec.Struct, frozen=True, tag="tick"):
 
     dataflow_id: str
     inputs: dict[str, bytes]
+    lower: int
+    upper: int
+
+
+class StageRequest(msgspec.Struct, frozen=True, tag="stage"):
+    """Stages from `first` to `last` of a tick; what the first of them receives, by position."""
+
+    dataflow_id: str
+    first: int
+    last: int
+    received: dict[int, list[bytes]]
     lower: int
     upper: int
 
@@ -99,8 +127,8 @@ class SizesRequest(msgspec.Struct, frozen=True, tag="sizes"):
 
 
 Request: TypeAlias = (
-    CreateRequest | LoadRequest | TickRequest | PeekRequest | CompactRequest | DropRequest
-    | SizesRequest
+    CreateRequest | FileRequest | LoadRequest | TickRequest | StageRequest | PeekRequest
+    | CompactRequest | DropRequest | SizesRequest
 )  # fmt: skip
 
 
@@ -121,6 +149,19 @@ class UpdatesReply(msgspec.Struct, frozen=True, tag="updates"):
     last: int = 0
     # When the output may change next though no input does.
     due: int | None = None
+
+
+class StageReply(msgspec.Struct, frozen=True, tag="stage"):
+    """Rows for other tasks, by position and task; empty: none. After the last stage the output.
+
+    `failed`: there are errors in it. `quiet`: this task has nothing more to do in this tick unless
+    it receives rows.
+    """
+
+    sent: dict[int, list[bytes]]
+    output: UpdatesReply | None = None
+    failed: bool = False
+    quiet: bool = False
 
 
 class SizesReply(msgspec.Struct, frozen=True, tag="sizes"):
@@ -155,8 +196,8 @@ class RefusedReply(msgspec.Struct, frozen=True, tag="refused"):
 
 
 Reply: TypeAlias = (
-    DoneReply | UpdatesReply | SizesReply | FailedReply | BelowSinceReply | PendingReply
-    | RefusedReply
+    DoneReply | UpdatesReply | StageReply | SizesReply | FailedReply | BelowSinceReply
+    | PendingReply | RefusedReply
 )  # fmt: skip
 
 

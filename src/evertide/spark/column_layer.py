@@ -1,16 +1,16 @@
 """Entries in memory by columns, sorted by the hash of their key: a run that has no file yet."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from evertide.expr.columnar.batch import Batch, Entry, concat_batches, equal_rows
 from evertide.expr.columnar.codes import identity_codes
-from evertide.expr.columnar.column import Ints, from_arrow, to_arrow
+from evertide.expr.columnar.column import Ints, Numbers, Others, from_arrow, nbytes, to_arrow
 from evertide.expr.relation import Types
 from evertide.persist.coding.encoding import one_chunk
-from evertide.spark.finding import find
+from evertide.spark.finding import find, stretch
 from evertide.spark.runs import run_schema
 
 
@@ -20,6 +20,8 @@ class ColumnLayer:
 
     hashes: Ints
     batch: Batch
+    # How large it is, once somebody has asked.
+    _measured: list[int] = field(default_factory=list)
 
     @classmethod
     def of(cls, hashes: Ints, batch: Batch) -> "ColumnLayer":
@@ -35,6 +37,14 @@ class ColumnLayer:
         return len(self.hashes)
 
     @property
+    def memory_bytes(self) -> int:
+        """How large it is."""
+        if not self._measured:
+            columns = sum([nbytes(column) for column in self.batch.columns])
+            self._measured.append(columns + 3 * int(self.hashes.nbytes))
+        return self._measured[0]
+
+    @property
     def types(self) -> Types:
         """Of the rows."""
         return self.batch.types
@@ -48,8 +58,9 @@ class ColumnLayer:
         return self.batch.take(places)
 
     def entries(self, places: Ints) -> list[Entry]:
-        """The same row by row."""
-        return self.batch.take(places).entries()
+        """The same row by row; there is at least one."""
+        near = stretch(places)
+        return (self.batch.take(places) if near is None else _cut(self.batch, near)).entries()
 
     def all_entries(self) -> list[Entry]:
         """Everything."""
@@ -63,6 +74,19 @@ class ColumnLayer:
         return pa.Table.from_arrays(
             [pa.array(self.hashes), *columns, *own], schema=run_schema(types)
         )
+
+
+def _cut(batch: Batch, near: slice) -> Batch:
+    """Neighbouring rows, which are not copied."""
+    columns = tuple(
+        [
+            Numbers(c.values[near], None if c.nulls is None else c.nulls[near])
+            if isinstance(c, Numbers)
+            else Others(c.array[near])
+            for c in batch.columns
+        ]
+    )
+    return Batch(batch.types, columns, batch.times[near], batch.diffs[near])
 
 
 def layer_of_table(types: Types, table: pa.Table) -> ColumnLayer:

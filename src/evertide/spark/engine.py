@@ -26,6 +26,10 @@ class EngineLost(Exception):
         self.engine = engine
 
 
+class EngineFailing(Exception):
+    """The executor could not do what it was asked to, for a reason that may pass: a full disk."""
+
+
 @dataclass(frozen=True, slots=True)
 class Peeked:
     """An index's contents at a timestamp, with multiplicities."""

@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Final
 
 import pyarrow as pa
@@ -19,12 +20,16 @@ from evertide.spark.accumulate import State
 from evertide.spark.column_layer import layer_of_table
 from evertide.spark.garbage import Garbage
 from evertide.spark.levels import SPILL_RECORDS, added_up
+from evertide.spark.memory import give_back
 from evertide.spark.merging import Merging
 from evertide.spark.operators.arrange import Wanted
 from evertide.spark.operators.delta import ErrorEntry, Room
 from evertide.spark.operators.reduce import ReduceOperator
 from evertide.spark.operators.reduce_columns import ReduceColumns
+from evertide.spark.partitions.running import PartitionPlan
+from evertide.spark.partitions.share import Share
 from evertide.spark.running_plan import RunningPlan
+from evertide.spark.sharing import Sharing
 from evertide.spark.snapshots import Snapshot, read_manifest, restore_plan
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId
@@ -33,6 +38,8 @@ from evertide.vocab.update import Update
 
 # Stands for the index's arrangement where a node's position is asked for.
 OUTPUT: Final = -1
+# A tick of more rows than this takes so much memory that it is worth the time to return it.
+LARGE_ROWS: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +71,7 @@ class Evaluator:
         self._homes: dict[GlobalId, Path] = {}
         self._merging = Merging()
         self._garbage = Garbage()
-        self._created = 0
+        self._sharing = Sharing(self._merging.wait)
 
     def create(
         self,
@@ -73,16 +80,26 @@ class Evaluator:
         *,
         index_key: tuple[int, ...] | None,
         as_of: Timestamp,
+        share: Share | None = None,
     ) -> None:
-        """Make room for a dataflow with empty state, in the place of one of the same id."""
+        """Make room for a dataflow with empty state, in the place of one of the same id.
+
+        `share`: only for the keys that are this evaluator's; it ticks by turns then.
+        """
         self.drop(dataflow_id)
-        self._created += 1
-        home = self._directory / f"{self._created}"
-        shutil.rmtree(home, ignore_errors=True)
+        self._directory.mkdir(parents=True, exist_ok=True)
+        home = Path(mkdtemp(dir=self._directory))
         self._homes[dataflow_id] = home
-        self._plans[dataflow_id] = RunningPlan(
-            plan, index_key, as_of, lambda name: Room(home / name, self._spill_records)
-        )
+
+        def room(name: str) -> Room:
+            return Room(home / name, self._spill_records)
+
+        if share is None:
+            self._plans[dataflow_id] = RunningPlan(plan, index_key, as_of, room)
+        else:
+            self._plans[dataflow_id] = PartitionPlan(plan, index_key, as_of, room, share)
+        readers = self._plans[dataflow_id].readers()
+        self._sharing.add(dataflow_id, {r: same for r, same in readers if same is not None})
 
     def tick(
         self,
@@ -98,8 +115,13 @@ class Evaluator:
         """
         plan = self._plans[dataflow_id]
         self._merging.look_after(plan.arrangements)
-        with self._garbage.left_alone(sum(map(len, inputs.values()))):
+        rows = sum(map(len, inputs.values()))
+        with self._garbage.left_alone(rows):
             output = plan.tick(inputs, lower, upper)
+        if rows > LARGE_ROWS:
+            self._merging.look_after(plan.arrangements)
+            give_back()
+        self._sharing.bring_together(dataflow_id)
         self.due[dataflow_id] = plan.due()
         return output
 
@@ -127,16 +149,24 @@ class Evaluator:
         """Forget the dataflow; nothing if there is none."""
         if dataflow_id in self._plans:
             self._merging.wait()
-            self._plans.pop(dataflow_id).close()
+            self._sharing.remove(dataflow_id)
+            plan = self._plans.pop(dataflow_id)
+            plan.close()
             self.due.pop(dataflow_id, None)
-            shutil.rmtree(self._homes.pop(dataflow_id), ignore_errors=True)
+            readers = [reader for reader, _ in plan.readers()]
+            shared = [r.arrangement.levels.directory for r in readers if not r.release()]
+            _clear(self._homes.pop(dataflow_id), shared)
 
     def sizes(self, dataflow_id: GlobalId) -> Mapping[str, int]:
-        """How much a dataflow keeps: entries and bytes of arrangements, groups, arrangements."""
+        """How much a dataflow keeps: entries and bytes of arrangements, groups, arrangements.
+
+        What several dataflows share is counted with the first of them.
+        """
         plan = self._plans.get(dataflow_id)
         if plan is None:
             return {}  # it was dropped meanwhile
-        sizes = [arrangement.size for arrangement in plan.arrangements]
+        elsewhere = [r.arrangement for r, _ in plan.readers() if r.shared.first is not r]
+        sizes = [kept.size for kept in plan.arrangements if kept not in elsewhere]
         reduces = [op for op in plan.stateful.values() if isinstance(op, ReduceOperator)]
         by_columns = [op for op in plan.stateful.values() if isinstance(op, ReduceColumns)]
         return {
@@ -157,9 +187,11 @@ class Evaluator:
         """
         plan = self._plans[dataflow_id]
         for position, state in states.items():
-            load_node(plan, position, state)
+            load_node(plan, position if position == OUTPUT else plan.place_of(position), state)
         plan.constants_at = None
         plan.upper = upper
+        for reader, _ in plan.readers():
+            reader.advance(upper)
 
     def snapshot(self, directory: Path) -> Snapshot:
         """All state as it is now; the caller lets it `write` itself, best on another thread."""
@@ -182,6 +214,15 @@ class Evaluator:
         self._merging.close()
         for plan in self._plans.values():
             plan.close()
+
+
+def _clear(home: Path, shared: Sequence[Path]) -> None:
+    """Remove a dataflow's files, but not those that others still look into."""
+    for directory in home.iterdir():
+        if not any(kept.is_relative_to(directory) for kept in shared):
+            shutil.rmtree(directory, ignore_errors=True)
+    if not shared:
+        shutil.rmtree(home, ignore_errors=True)
 
 
 def load_node(plan: RunningPlan, position: int, state: NodeState) -> None:

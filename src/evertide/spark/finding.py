@@ -35,3 +35,11 @@ def _find(hashes: Ints, needles: Ints) -> tuple[Ints, Ints]:
     ends = counts.cumsum()
     places = np.arange(ends[-1]) + (starts - ends + counts).repeat(counts)
     return hits.repeat(counts), places
+
+
+def stretch(places: Ints) -> slice | None:
+    """Places that follow one another, as those of one key do: they need not be gathered."""
+    first, last = int(places[0]), int(places[-1])
+    if last - first + 1 != len(places) or (len(places) > 2 and (np.diff(places) != 1).any()):
+        return None
+    return slice(first, last + 1)

@@ -19,6 +19,7 @@ from evertide.dataflow.delta_plan import (
     ReduceNode,
     ThresholdNode,
     TopKNode,
+    WindowNode,
 )
 from evertide.expr.relation import AggregateCall, Relation, Types
 from evertide.persist.coding.encoding import decode_column
@@ -39,7 +40,7 @@ from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import Timestamp
 
 Imports: TypeAlias = Mapping[GlobalId, PartFiles]
-StatefulNode: TypeAlias = ArrangeNode | ReduceNode | TopKNode | ThresholdNode
+StatefulNode: TypeAlias = ArrangeNode | ReduceNode | TopKNode | WindowNode | ThresholdNode
 GroupState: TypeAlias = tuple[Row, int, tuple[State, ...]]
 
 # Apart from queries, so that these do not wait for a large hydration to end.
@@ -101,7 +102,7 @@ def hydrate(
     states: dict[int, NodeState] = {}
     for position, node in enumerate(plan.nodes):
         tell(position)
-        if isinstance(node, ArrangeNode | ReduceNode | TopKNode | ThresholdNode):
+        if isinstance(node, StatefulNode):
             with jobs.job(HYDRATION_POOL) as job:
                 source = _contents(job, plan, imports, as_of)[node.input]
                 states[position] = _node_state(job, node, source, as_of, cancelled)
@@ -148,7 +149,7 @@ def _node_state(
         case ArrangeNode(key=key, drop_null_keys=drop_null_keys):
             kept = source if not drop_null_keys else _without_nulls(job.builder, source, key)
             return NodeState(_run(job, kept, key, as_of, cancelled))
-        case TopKNode(group=group):
+        case TopKNode(group=group) | WindowNode(group=group):
             return NodeState(_run(job, source, group, as_of, cancelled))
         case ThresholdNode(types=types):
             return NodeState(_run(job, source, range(len(types)), as_of, cancelled))

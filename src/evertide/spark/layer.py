@@ -5,6 +5,8 @@ dropped when the run has taken its place; until then it is still looked into, bu
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final
 
 import pyarrow as pa
 
@@ -14,16 +16,22 @@ from evertide.expr.relation import Types
 from evertide.expr.row_key import RowKey, identity_function
 from evertide.spark.column_layer import ColumnLayer
 from evertide.spark.runs import table_of
+from evertide.vocab.datum import Row
 from evertide.vocab.timestamp import MIN_TS
 
 # Groups up to this size are left as they are; beyond it, they are added up when they double.
 _SMALL_GROUP = 8
+# A rough figure for an entry in memory: row, tuple, dict slot.
+ENTRY_BYTES: Final = 400
+# How many rows are looked at to tell how large values are, and after how many more again.
+_SAMPLED_ROWS: Final = 8
+_SAMPLED_EVERY: Final = 16
 
 
 class Layer:
     """Entries of these types by key."""
 
-    __slots__ = ("_columns", "_identity", "_limits", "_types", "groups", "records")
+    __slots__ = ("_columns", "_identity", "_limits", "_sampled", "_types", "groups", "records")
 
     def __init__(self, types: Types) -> None:
         self.groups: dict[bytes, list[Entry]] = {}
@@ -32,6 +40,17 @@ class Layer:
         self._identity = identity_function(types)
         self._limits: dict[bytes, int] = {}
         self._columns: ColumnLayer | None = None
+        # How many entries there were when some were looked at, and what one took.
+        self._sampled = (-_SAMPLED_EVERY, 0)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Roughly how large it is."""
+        if abs(self.records - self._sampled[0]) >= _SAMPLED_EVERY:
+            newest = islice(reversed(self.groups.values()), _SAMPLED_ROWS)
+            sampled = [_large_bytes(group[-1][0]) for group in newest if group]
+            self._sampled = (self.records, ENTRY_BYTES + sum(sampled) // max(len(sampled), 1))
+        return self.records * self._sampled[1]
 
     def insert(self, key: bytes, entries: Sequence[Entry], since: int) -> None:
         """Add entries of one key. A group that has grown much is added up first."""
@@ -71,6 +90,11 @@ class Layer:
         for key, group in self.groups.items():
             for entry in add_up(group, since, self._identity):
                 yield key, entry
+
+
+def _large_bytes(row: Row) -> int:
+    """What texts and the like take beyond what any value does."""
+    return sum([len(value) for value in row if isinstance(value, str | bytes | list | tuple)])
 
 
 def add_up(entries: Iterable[Entry], since: int, identity: RowKey | None) -> list[Entry]:

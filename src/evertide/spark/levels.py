@@ -22,6 +22,7 @@ from evertide.expr.columnar.batch import Entry
 from evertide.expr.relation import Types
 from evertide.spark.column_layer import ColumnLayer, layer_of_table, put_together
 from evertide.spark.layer import Layer
+from evertide.spark.memory import memory_limit
 from evertide.spark.merge_runs import merge_tables
 from evertide.spark.runs import Run, open_run, write_run
 
@@ -30,8 +31,6 @@ Source: TypeAlias = ColumnLayer | Run
 
 # Arrow counts the bytes of a text column with 32 bits; larger runs are not made.
 MAX_RUN_BYTES: Final = 1 << 30
-# A rough figure for an entry in memory: row, tuple, dict slot.
-ENTRY_BYTES: Final = 400
 # The same where it lies in columns.
 COLUMN_ENTRY_BYTES: Final = 80
 # A layer of so many entries is written as a run; smaller ones stay in memory.
@@ -71,10 +70,10 @@ class Levels:
         self.layer = Layer(types)
         self.frozen: tuple[Frozen, ...] = ()
         self.runs: tuple[Run, ...] = ()
-        self._directory = directory
+        self.directory = directory
         self._types = types
         self._next_file = 0
-        self._spill_records = spill_records
+        self.spill_records = spill_records
         # Layers that a merge under way will replace.
         self._taken: tuple[Frozen, ...] = ()
 
@@ -116,24 +115,30 @@ class Levels:
             run = write_run(self._new_path(), self._types, table.slice(start, rows))
             self.runs = (*self.runs, run)
 
-    def merge_plan(self, since: int) -> MergePlan | None:
+    def merge_plan(self, since: int, *, spill: bool = False) -> MergePlan | None:
         """What should be merged now, if anything: small layers in memory, or all into a run.
+
+        `spill`: into a run, however little there is, because memory is short.
 
         A run is taken along if what is merged already is at least half its size, so that sizes of
         runs grow geometrically and their number stays logarithmic; so do those of layers.
         """
         records = sum(layer.records for layer in self.frozen)
-        if records < self._spill_records:
+        if spill and not records:
+            return None
+        if records < self.spill_records and not spill:
             few = self._small_layers()
             if len(few) < 2:
                 return None
             self._taken = few
             return MergePlan(few, (), self._types, since, self._new_path(), in_memory=True)
-        volume = records * ENTRY_BYTES
+        volume = memory_bytes(self)
+        # Merging takes some times as much memory as the run that it makes.
+        most = min(MAX_RUN_BYTES, 5 * memory_limit() // 2)
         taken: list[Run] = []
         for run in reversed(self.runs):
             volume += run.file_bytes
-            if run.length > 2 * records or volume > MAX_RUN_BYTES:
+            if run.length > 2 * records or volume > most:
                 break
             records += run.length
             taken.append(run)
@@ -141,11 +146,13 @@ class Levels:
         return MergePlan(self.frozen, tuple(taken), self._types, since, self._new_path())
 
     def _small_layers(self) -> tuple[Frozen, ...]:
-        ordered = sorted(self.frozen, key=lambda layer: layer.records)
-        taken: list[Frozen] = ordered[:1]
-        for layer in ordered[1:]:
-            if layer.records > _GROWTH * sum(other.records for other in taken):
-                break
+        """Layers of about one size; one that is small alone must not keep others from merging."""
+        taken: list[Frozen] = []
+        for layer in sorted(self.frozen, key=lambda layer: layer.records):
+            if taken and layer.records > _GROWTH * sum(other.records for other in taken):
+                if len(taken) > 1:
+                    break
+                taken = []
             taken.append(layer)
         return tuple(taken)
 
@@ -179,11 +186,16 @@ class Levels:
 
     def _new_path(self) -> Path:
         self._next_file += 1
-        return self._directory / f"{self._next_file}.arrow"
+        return self.directory / f"{self._next_file}.arrow"
 
 
 def merge(plan: MergePlan) -> Source | None:
-    """One of all that the plan names; None if nothing is left of it. Safe on any thread."""
+    """One of all that the plan names; None if nothing is left of it. Safe on any thread.
+
+    Raises DamagedRun: what is wrong must not get into what is made of it.
+    """
+    for run in plan.runs:
+        run.check()
     tables = [run.table for run in plan.runs]
     tables += [layer.table(plan.since) for layer in plan.layers]
     merged = merge_tables(tables, plan.since)
@@ -246,6 +258,12 @@ def count_records(levels: Levels) -> tuple[int, int, int]:
     in_columns = sum(f.records for f in levels.frozen if isinstance(f, ColumnLayer))
     by_key = sum(layer.records for layer in levels.keyed)
     return by_key, in_columns, sum(run.length for run in levels.runs)
+
+
+def memory_bytes(levels: Levels) -> int:
+    """Roughly what lies in memory. Columns know it; of rows by key some are looked at."""
+    columns = sum(f.memory_bytes for f in levels.frozen if isinstance(f, ColumnLayer))
+    return columns + sum(layer.memory_bytes for layer in levels.keyed if layer.records)
 
 
 def added_up(levels: Levels) -> int:

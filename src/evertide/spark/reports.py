@@ -42,13 +42,25 @@ class Reports:
                     for r in self._worker.tick_records
                 ]  # fmt: skip
             case "mz_hydration_statuses":
-                return [_hydration(dataflow) for dataflow in self._worker.dataflows()]
+                return [self._hydration(dataflow) for dataflow in self._worker.dataflows()]
             case "mz_cluster_replica_frontiers":
                 return [_frontiers(dataflow) for dataflow in self._worker.dataflows()]
             case "mz_arrangement_sizes":
                 return await self._arrangement_sizes()
             case _:
                 return []
+
+    def _hydration(self, dataflow: RunningDataflow) -> Facts:
+        """(object, cluster, hydrated, nodes that have their state, all nodes, why it is late)."""
+        nodes, done = len(dataflow.plan.nodes), 0
+        hydrated = dataflow.placement is not None
+        if hydrated:
+            done = nodes
+        elif dataflow.building is not None:
+            done = dataflow.building.progress.nodes_done
+        described = dataflow.description
+        why = dataflow.stopped or self._worker.setbacks.reason(dataflow)
+        return (described.global_id, described.cluster_id, hydrated, done, nodes, why)
 
     async def _arrangement_sizes(self) -> list[Facts]:
         """Of each hydrated dataflow; one whose engine has never answered yet is left out."""
@@ -74,18 +86,6 @@ class Reports:
             self._sizes.pop(global_id, None)  # its state is gone, and is built again
         finally:
             del self._asking[global_id]
-
-
-def _hydration(dataflow: RunningDataflow) -> Facts:
-    """(object, cluster, hydrated, nodes that have their state, all nodes, why it stopped)."""
-    nodes, done = len(dataflow.plan.nodes), 0
-    hydrated = dataflow.placement is not None
-    if hydrated:
-        done = nodes
-    elif dataflow.building is not None:
-        done = dataflow.building.progress.nodes_done
-    described = dataflow.description
-    return (described.global_id, described.cluster_id, hydrated, done, nodes, dataflow.stopped)
 
 
 def _frontiers(dataflow: RunningDataflow) -> Facts:

@@ -6,17 +6,20 @@ which imports this module; what it needs travels in a ResidentTask.
 
 import os
 import socket
+import tempfile
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import assert_never
+from typing import Final, assert_never
 
 import msgspec
 from pyspark import TaskContext
 
 from evertide.dataflow.delta_plan import DeltaPlan
 from evertide.dataflow.plan_codec import decode_plan
+from evertide.dataflow.stages import StageNode, cut
 from evertide.expr.relation import Types
 from evertide.persist.coding.batch import UpdateBatch, from_payload, to_batch
 from evertide.spark.arrangement import BelowSince
@@ -28,6 +31,7 @@ from evertide.spark.channel import (
     DoneReply,
     DropRequest,
     FailedReply,
+    FileRequest,
     Hello,
     LoadRequest,
     PeekRequest,
@@ -37,6 +41,8 @@ from evertide.spark.channel import (
     Request,
     SizesReply,
     SizesRequest,
+    StageReply,
+    StageRequest,
     TickRequest,
     UpdatesReply,
     decode_rows,
@@ -44,22 +50,69 @@ from evertide.spark.channel import (
     input_descs,
     socket_address,
 )
-from evertide.spark.evaluate import Evaluator
 from evertide.spark.key_order import LookupRefused, OrderPending
 from evertide.spark.operators.arrange import Wanted
+from evertide.spark.operators.changes import delta_of
+from evertide.spark.partitions.coding import encode_delta
+from evertide.spark.partitions.evaluator import TaskEvaluator
+from evertide.spark.partitions.received import ReceivedFiles
+from evertide.spark.partitions.running import StageTurn
+from evertide.spark.partitions.share import Share
 from evertide.spark.state_files import read_states
 from evertide.spark.tables import desc_of
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import Timestamp, step_forward
 
+CONNECT_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class SameHost:
+    """The driver's directories: of its socket, and for the state of all incarnations."""
+
+    socket_directory: str
+    state_directory: str
+
+    def connect(self) -> socket.socket:
+        """A connection to the driver."""
+        return connect(Path(self.socket_directory))
+
+    @contextmanager
+    def state(self, job: int, attempt: int) -> Iterator[Path]:
+        """A directory for one incarnation, which the driver removes once it is gone."""
+        state = state_directory(Path(self.state_directory), job, attempt)
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        yield state
+
+
+@dataclass(frozen=True, slots=True)
+class AnyHost:
+    """Where the driver listens; the state lies wherever Spark lets the task put files."""
+
+    host: str
+    port: int
+
+    def connect(self) -> socket.socket:
+        """A connection to the driver."""
+        connected = socket.create_connection((self.host, self.port), CONNECT_SECONDS)
+        connected.settimeout(None)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connected
+
+    @contextmanager
+    def state(self, job: int, attempt: int) -> Iterator[Path]:
+        """A directory for one incarnation; if that is killed, Spark removes it with its own."""
+        local = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or None
+        with tempfile.TemporaryDirectory(dir=local, prefix=f"evertide-{job}-{attempt}-") as state:
+            yield Path(state)
+
 
 @dataclass(frozen=True, slots=True)
 class ResidentTask:
     """What mapPartitions is given. `token` proves to the driver that it is its own task."""
 
-    socket_directory: str
-    state_directory: str
+    driver: SameHost | AnyHost
     token: bytes
     job: int
 
@@ -69,15 +122,12 @@ class ResidentTask:
         context = TaskContext.get()
         assert context is not None, "a resident task runs inside Spark"
         attempt = context.attemptNumber()
-        state = state_directory(Path(self.state_directory), self.job, attempt)
-        state.mkdir(mode=0o700, parents=True, exist_ok=True)
-        connected = connect(Path(self.socket_directory))
-        with connected:
+        with self.driver.state(self.job, attempt) as state, self.driver.connect() as connected:
             channel = BlockingChannel(connected)
             channel.send(Hello(self.token, self.job, attempt, os.getpid()))
-            evaluator = Evaluator(state)
+            evaluator = TaskEvaluator(state)
             try:
-                Service(evaluator).run(channel)
+                Service(evaluator, ReceivedFiles(state / "received")).run(channel)
             finally:
                 evaluator.close()
         return iter(())
@@ -103,25 +153,31 @@ class _Shape:
     inputs: Mapping[GlobalId, RelationDesc]
     output: Types
     index_key: tuple[int, ...] | None
+    # Those of a plan in stages, where this task has a share only.
+    nodes: Sequence[StageNode] = ()
 
     @classmethod
-    def of(cls, plan: DeltaPlan, index_key: tuple[int, ...] | None) -> "_Shape":
-        return cls(input_descs(plan), plan.types, index_key)
+    def of(
+        cls, plan: DeltaPlan, index_key: tuple[int, ...] | None, share: Share | None
+    ) -> "_Shape":
+        nodes = () if share is None else cut(plan, index_key).nodes
+        return cls(input_descs(plan), plan.types, index_key, nodes)
 
 
 class Service:
     """Answers one driver's requests, one after another."""
 
-    def __init__(self, evaluator: Evaluator) -> None:
+    def __init__(self, evaluator: TaskEvaluator, received: ReceivedFiles) -> None:
         self._evaluator = evaluator
+        self._received = received
         self._shapes: dict[GlobalId, _Shape] = {}
 
     def run(self, channel: BlockingChannel) -> None:
         """Until the driver closes its end."""
         while (request := channel.receive()) is not None:
-            channel.send(self._guarded_answer(request))
+            channel.send(self.answer(request))
 
-    def _guarded_answer(self, request: Request) -> Reply:
+    def answer(self, request: Request) -> Reply:
         """A bug met by one dataflow must not take the others' state with it."""
         try:
             return self._answer(request)
@@ -143,6 +199,11 @@ class Service:
                 return self._load(dataflow_id, request)
             case TickRequest():
                 return self._tick(dataflow_id, request)
+            case StageRequest():
+                return self._stage(dataflow_id, request)
+            case FileRequest(name=name, content=content):
+                self._received.add(dataflow_id, name, content)
+                return DoneReply()
             case PeekRequest():
                 return self._peek(dataflow_id, request)
             case CompactRequest(since=since):
@@ -150,6 +211,7 @@ class Service:
                 return DoneReply()
             case DropRequest():
                 self._shapes.pop(dataflow_id, None)
+                self._received.forget(dataflow_id)
                 self._evaluator.drop(dataflow_id)
                 return DoneReply()
             case SizesRequest():
@@ -157,20 +219,26 @@ class Service:
             case _:
                 assert_never(request)
 
-    def _create(self, dataflow_id: GlobalId, request: CreateRequest) -> Reply:
+    def _create(self, dataflow_id: GlobalId, request: CreateRequest | LoadRequest) -> Reply:
         plan = decode_plan(request.plan)
-        self._shapes[dataflow_id] = _Shape.of(plan, request.index_key)
+        share = Share(request.number, request.count) if request.count else None
+        self._shapes[dataflow_id] = _Shape.of(plan, request.index_key, share)
         as_of = Timestamp(request.as_of)
-        self._evaluator.create(dataflow_id, plan, index_key=request.index_key, as_of=as_of)
+        self._evaluator.create(
+            dataflow_id, plan, index_key=request.index_key, as_of=as_of, share=share
+        )
         return DoneReply()
 
     def _load(self, dataflow_id: GlobalId, request: LoadRequest) -> Reply:
-        plan = decode_plan(request.plan)
-        as_of = Timestamp(request.as_of)
-        states = read_states(Path(request.directory), plan)
-        self._shapes[dataflow_id] = _Shape.of(plan, request.index_key)
-        self._evaluator.create(dataflow_id, plan, index_key=request.index_key, as_of=as_of)
-        self._evaluator.load_state(dataflow_id, states, step_forward(as_of))
+        sent = request.directory is None
+        directory = self._received.of(dataflow_id) if sent else Path(request.directory or "")
+        try:
+            states = read_states(directory, decode_plan(request.plan))
+            self._create(dataflow_id, request)
+            upper = step_forward(Timestamp(request.as_of))
+            self._evaluator.load_state(dataflow_id, states, upper)
+        finally:
+            self._received.forget(dataflow_id)
         return DoneReply()
 
     def _tick(self, dataflow_id: GlobalId, request: TickRequest) -> Reply:
@@ -184,6 +252,25 @@ class Service:
         reply = tick_reply(to_batch(desc_of(shape.output), output))
         due = self._evaluator.due.get(dataflow_id)
         return reply if due is None else msgspec.structs.replace(reply, due=due)
+
+    def _stage(self, dataflow_id: GlobalId, request: StageRequest) -> Reply:
+        shape = self._shapes[dataflow_id]
+        received = {
+            position: [
+                delta_of(from_payload(desc_of(shape.nodes[position].types), part)) for part in parts
+            ]
+            for position, parts in request.received.items()
+        }
+        span = Timestamp(request.lower), Timestamp(request.upper)
+        turn = StageTurn(request.first, request.last, received, *span)
+        result = self._evaluator.turn(dataflow_id, turn)
+        sent = {
+            position: [encode_delta(shape.nodes[position].types, delta) for delta in parts]
+            for position, parts in result.sent.items()
+        }
+        reply = tick_reply(to_batch(desc_of(shape.output), result.output))
+        reply = msgspec.structs.replace(reply, due=self._evaluator.due.get(dataflow_id))
+        return StageReply(sent, reply, result.failed, result.quiet)
 
     def _peek(self, dataflow_id: GlobalId, request: PeekRequest) -> Reply:
         shape = self._shapes[dataflow_id]

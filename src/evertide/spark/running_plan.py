@@ -6,20 +6,22 @@ from typing import assert_never
 from evertide.dataflow.delta_plan import (
     ArrangeNode,
     ConstantNode,
-    DeltaNode,
     DeltaPlan,
     FlatMapNode,
     InputNode,
     JoinNode,
     LinearNode,
     NegateNode,
+    RecomputeNode,
     ReduceNode,
     TemporalFilterNode,
     ThresholdNode,
     TopKNode,
     UnionNode,
+    WindowNode,
 )
 from evertide.dataflow.signs import never_negative
+from evertide.dataflow.stages import ExchangeNode, FeedNode, LookupNode, StageNode
 from evertide.spark.arrangement import Arrangement
 from evertide.spark.operators.arrange import ArrangeOperator, OutputIndex
 from evertide.spark.operators.changes import delta_of, updates_of
@@ -33,6 +35,7 @@ from evertide.spark.operators.delta import (
 )
 from evertide.spark.operators.flat_map import FlatMapOperator
 from evertide.spark.operators.join import JoinOperator
+from evertide.spark.operators.recompute import RecomputeOperator
 from evertide.spark.operators.reduce import ReduceOperator
 from evertide.spark.operators.reduce_columns import ReduceColumns, can_reduce_columns
 from evertide.spark.operators.regroup import RegroupOperator, threshold_operator, top_k_operator
@@ -44,6 +47,9 @@ from evertide.spark.operators.stateless import (
     UnionOperator,
 )
 from evertide.spark.operators.temporal import Future, TemporalFilterOperator
+from evertide.spark.operators.window import WindowOperator
+from evertide.spark.partitions.operators import LookupOperator, ReceivedOperator
+from evertide.spark.sharing import Contents, Reader, contents_of
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
@@ -62,8 +68,11 @@ class RunningPlan:
         index_key: tuple[int, ...] | None,
         as_of: Timestamp,
         room: Callable[[str], Room],
+        nodes: Sequence[StageNode] | None = None,
     ) -> None:
+        """`nodes`: those that are run, where they are not the plan's own."""
         self.plan = plan
+        self._nodes = plan.nodes if nodes is None else nodes
         self.index_key = index_key
         self.upper = as_of
         self.stateful: dict[int, Stateful] = {}
@@ -73,17 +82,17 @@ class RunningPlan:
         # Constants come with the first tick; None once they have come.
         self.constants_at: Timestamp | None = as_of
         self._operators = [
-            self._operator(number, node, room) for number, node in enumerate(plan.nodes)
+            self._operator(number, node, room) for number, node in enumerate(self._nodes)
         ]
 
-    def _operator(self, number: int, node: DeltaNode, room: Callable[[str], Room]) -> Operator:
+    def _operator(self, number: int, node: StageNode, room: Callable[[str], Room]) -> Operator:
         match node:
             case InputNode():
                 return InputOperator(node)
             case ConstantNode():
                 return ConstantOperator(node)
             case LinearNode(input=source):
-                return LinearOperator(node, self.plan.nodes[source].types)
+                return LinearOperator(node, self._nodes[source].types)
             case FlatMapNode():
                 return FlatMapOperator(node)
             case NegateNode():
@@ -98,16 +107,48 @@ class RunningPlan:
                 }
                 return JoinOperator(node, self.plan.nodes, arranged)
             case ArrangeNode() | ReduceNode() | TopKNode() | ThresholdNode() | TemporalFilterNode():
-                self.stateful[number] = _stateful(node, self.plan.nodes, room(str(number)))
+                self.stateful[number] = _stateful(node, self._nodes, room(str(number)))
                 return self.stateful[number]
+            case RecomputeNode(inputs=inputs):
+                types = [self._nodes[source].types for source in inputs]
+                recompute = RecomputeOperator(node, types, room(str(number)), make_plan)
+                self.stateful[number] = recompute
+                return recompute
+            case WindowNode(input=source):
+                window = WindowOperator(node, self._nodes[source].types, room(str(number)))
+                self.stateful[number] = window
+                return window
+            case FeedNode() | ExchangeNode():
+                return ReceivedOperator()
+            case LookupNode(input=source, arrangement=place):
+                looked_up = self.stateful[place]
+                assert isinstance(looked_up, ArrangeOperator), "a lookup is into an arrangement"
+                return LookupOperator(node, self._nodes[source].types, looked_up)
             case _:
                 assert_never(node)
+
+    def place_of(self, position: int) -> int:
+        """Where the plan's node at this position is among those that are run."""
+        return position
 
     @property
     def arrangements(self) -> list[Arrangement]:
         """All that there are, in the order of the plan."""
         kept = [a for operator in self.stateful.values() for a in operator.arrangements]
         return kept if self.index is None else [*kept, self.index.rows]
+
+    def readers(self) -> list[tuple[Reader, Contents | None]]:
+        """Who looks into arrangements that could be shared, and what is in them."""
+        found: list[tuple[Reader, Contents | None]] = []
+        for position, operator in self.stateful.items():
+            node = self._nodes[position]
+            if isinstance(operator, ArrangeOperator) and isinstance(node, ArrangeNode):
+                contents = contents_of(self._nodes, node.input, node.key)
+                found.append((operator.reader, contents))
+        if self.index is not None:
+            contents = contents_of(self._nodes, len(self._nodes) - 1, self.index.rows.key)
+            found.append((self.index.reader, contents))
+        return found
 
     @property
     def futures(self) -> list[Future]:
@@ -123,12 +164,7 @@ class RunningPlan:
         self, inputs: Mapping[GlobalId, Sequence[Update]], lower: Timestamp, upper: Timestamp
     ) -> Sequence[Update]:
         """The output's changes at lower <= ts < upper. If anything raises, nothing has changed."""
-        # Beyond it: time passed without any change, which needs no tick.
-        assert lower >= self.upper, f"a tick from {lower} goes back behind {self.upper}"
-        assert self.constants_at in (None, lower), f"the first tick starts at {self.constants_at}"
-        assert lower < upper, "a tick has at least one timestamp"
-        due = self.due()
-        assert due is None or due >= lower, f"what was due at {due} was passed over"
+        due = self.check_span(lower, upper)
         given = {global_id: delta_of(updates) for global_id, updates in inputs.items() if updates}
         _check_times(given, lower, upper)
         output: Sequence[Update] = []
@@ -137,10 +173,20 @@ class RunningPlan:
             for operator in self.stateful.values():
                 operator.commit(upper)
             if self.index is not None:
-                self.index.commit()
+                self.index.commit(upper)
         self.constants_at = None
         self.upper = upper
         return output
+
+    def check_span(self, lower: Timestamp, upper: Timestamp) -> Timestamp | None:
+        """Whether a tick may go from here to there; gives when something is due."""
+        # Beyond it: time passed without any change, which needs no tick.
+        assert lower >= self.upper, f"a tick from {lower} goes back behind {self.upper}"
+        assert self.constants_at in (None, lower), f"the first tick starts at {self.constants_at}"
+        assert lower < upper, "a tick has at least one timestamp"
+        due = self.due()
+        assert due is None or due >= lower, f"what was due at {due} was passed over"
+        return due
 
     def close(self) -> None:
         """End what runs beside it."""
@@ -165,7 +211,7 @@ class RunningPlan:
 
 def _stateful(
     node: ArrangeNode | ReduceNode | TopKNode | ThresholdNode | TemporalFilterNode,
-    nodes: Sequence[DeltaNode],
+    nodes: Sequence[StageNode],
     room: Room,
 ) -> StatefulOperator:
     match node:
@@ -184,6 +230,11 @@ def _stateful(
             return TemporalFilterOperator(node)
         case _:
             assert_never(node)
+
+
+def make_plan(plan: DeltaPlan, as_of: Timestamp, room: Callable[[str], Room]) -> RunningPlan:
+    """A plan with empty state."""
+    return RunningPlan(plan, None, as_of, room)
 
 
 def _check_times(given: Mapping[GlobalId, Delta], lower: Timestamp, upper: Timestamp) -> None:

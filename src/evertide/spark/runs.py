@@ -18,6 +18,7 @@ from typing import Final, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import xxhash
 
 from evertide.expr.columnar.batch import Batch, Entry
 from evertide.expr.columnar.column import Column, Ints, Numbers, from_arrow, is_number
@@ -29,7 +30,7 @@ from evertide.spark.finding import find
 from evertide.vocab.sql_type import SqlType
 
 __all__ = [
-    "Entry", "Ints", "Run", "open_run", "run_schema", "table_of", "write_run",
+    "DamagedRun", "Entry", "Ints", "Run", "open_run", "run_schema", "table_of", "write_run",
 ]  # fmt: skip
 
 # What is at these positions of a column; the same positions are given as Arrow's integers too.
@@ -47,6 +48,10 @@ _NUMPY_TYPES: Final[dict[pa.DataType, type[np.generic]]] = {
 }
 
 
+class DamagedRun(Exception):
+    """A file of ours holds something else than what was written to it."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
     """One file. Never changes; the file may be unlinked while it is still read here."""
@@ -58,6 +63,8 @@ class Run:
     times: Ints
     diffs: Ints
     readers: tuple[Reader, ...]
+    # Of what the file held when it was opened.
+    digest: int
 
     @property
     def length(self) -> int:
@@ -68,6 +75,11 @@ class Run:
     def file_bytes(self) -> int:
         """How large the data is; the file is hardly larger."""
         return int(self.table.nbytes)
+
+    def check(self) -> None:
+        """Raises DamagedRun if it no longer is what it was."""
+        if digest_of(self.table) != self.digest:
+            raise DamagedRun(f"{self.path} was changed by somebody")
 
     def find(self, needles: Ints) -> tuple[Ints, Ints]:
         """Where the needles are: pairs (position among the needles, position in the run)."""
@@ -149,7 +161,18 @@ def open_run(path: Path, types: Types) -> Run:
         _reader(sql_type, column) for sql_type, column in zip(types, columns[1:-2], strict=True)
     )
     hashes, times, diffs = (_view(columns[i], np.int64) for i in (0, -2, -1))
-    return Run(path, types, table, hashes, times, diffs, readers)
+    return Run(path, types, table, hashes, times, diffs, readers, digest_of(table))
+
+
+def digest_of(table: pa.Table) -> int:
+    """Of all its bytes."""
+    digest = xxhash.xxh3_64()
+    for column in table.columns:
+        for chunk in column.chunks:
+            for buffer in chunk.buffers():
+                if buffer is not None:
+                    digest.update(buffer)
+    return digest.intdigest()
 
 
 def _reader(sql_type: SqlType, column: pa.Array) -> Reader:

@@ -1,8 +1,9 @@
 """Starts the Spark application of one replica, small, private and silent.
 
-A replica is one process with one JVM below it. Nothing here listens beyond loopback, nothing is
-read from the user's own Spark configuration, and everything written lies under one directory. The
-JVM ends with the Python process, however that ends: its standard input is a pipe from it.
+A replica is one process with one JVM below it. Nothing here listens beyond loopback, unless a size
+says by which address a cluster's executors find it; nothing is read from the user's own Spark
+configuration, and everything written lies under one directory. The JVM ends with the Python
+process, however that ends: its standard input is a pipe from it.
 """
 
 import os
@@ -17,9 +18,9 @@ from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from evertide.spark.java import find_java_home
+from evertide.spark.memory import MEMORY_VARIABLE
 
-# One slot more than workers: the resident task holds it for as long as the replica lives.
-RESIDENT_SLOTS = 1
+LOOPBACK = "127.0.0.1"
 # How often a killed task is run again before its job fails.
 MAX_TASK_FAILURES = 1000
 
@@ -66,8 +67,10 @@ appender.console.layout.pattern = spark %p %c{1}: %m%n%ex
 class SessionSettings:
     """What a replica's size and place say about its Spark application.
 
-    `directory` must be private to this replica. `master` None is local mode with `workers` cores
-    beside the resident task's slot.
+    `directory` must be private to this replica. `master` None is local mode. Each of `partitions`
+    resident tasks holds a slot for as long as the replica lives, beside those of `workers`.
+    `address` is where executors find this host, and `secret_file` what a cluster's processes prove
+    to one another that they know; local mode needs neither.
     """
 
     directory: Path
@@ -75,12 +78,25 @@ class SessionSettings:
     memory_mb: int = 512
     master: str | None = None
     full_compiler: bool = False
+    partitions: int = 1
+    address: str = LOOPBACK
+    secret_file: Path | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether all tasks run in processes below this one."""
+        return self.master is None or self.master.startswith("local")
+
+    @property
+    def slots(self) -> int:
+        """How many tasks run at once."""
+        return self.workers + self.partitions
 
 
 def start_session(settings: SessionSettings) -> SparkSession:
     """The one session of this process, ready to run jobs."""
     settings = replace(settings, directory=settings.directory.resolve())
-    _prepare_directory(settings.directory)
+    _prepare_directory(settings)
     _prepare_environment(settings)
     builder = SparkSession.builder.appName("evertide")
     for name, value in session_conf(settings, _local_directory(settings.directory)).items():
@@ -110,6 +126,14 @@ def gateway_process(session: SparkSession) -> "subprocess.Popen[bytes] | None":
     """The JVM below this process; None if it was started by someone else."""
     process: subprocess.Popen[bytes] | None = getattr(session.sparkContext._gateway, "proc", None)
     return process
+
+
+def is_stopped(session: SparkSession) -> bool:
+    """Whether the application will run no job any more. A call into the JVM: for a thread."""
+    try:
+        return bool(session.sparkContext._jsc.sc().isStopped())
+    except (Py4JError, OSError):
+        return True  # the JVM is gone
 
 
 def trim_memory(session: SparkSession) -> None:
@@ -146,33 +170,50 @@ def session_conf(settings: SessionSettings, local: str) -> dict[str, str]:
     """
     return {
         **_process_conf(settings, local),
-        **_privacy_conf(settings.directory, local),
+        **({} if settings.is_local else _cluster_conf(settings)),
+        **_privacy_conf(settings, local),
         **_small_job_conf(),
         **_meaning_conf(),
     }
 
 
 def _process_conf(settings: SessionSettings, local: str) -> dict[str, str]:
-    slots = settings.workers + RESIDENT_SLOTS
     own = (
         f"-Dlog4j2.configurationFile={(settings.directory / 'log4j2.properties').as_uri()}",
         _quoted(f"-Djava.io.tmpdir={settings.directory / 'tmp'}"),
     )
     jvm_options = (*SMALL_JVM, *own, *(() if settings.full_compiler else FIRST_COMPILER_ONLY))
     return {
-        "spark.master": settings.master or f"local[{slots},{MAX_TASK_FAILURES}]",
+        "spark.master": settings.master or f"local[{settings.slots},{MAX_TASK_FAILURES}]",
         "spark.task.maxFailures": str(MAX_TASK_FAILURES),
         "spark.driver.memory": f"{settings.memory_mb}m",
         "spark.driver.extraJavaOptions": " ".join(jvm_options),
         "spark.dynamicAllocation.enabled": "false",
         "spark.speculation": "false",
         "spark.scheduler.mode": "FAIR",
-        # Measured: a job with a Python worker takes half as long over a Unix socket.
-        "spark.python.unix.domain.socket.enabled": "true",
+        # Measured: a job with a Python worker takes half as long over a Unix socket. Elsewhere
+        # the directory may not be.
+        "spark.python.unix.domain.socket.enabled": str(settings.is_local).lower(),
         "spark.python.unix.domain.socket.dir": local,
         # Starting a Python worker costs a second, keeping it 80 MB; Spark ends idle ones after a
         # minute.
         "spark.python.factory.idleWorkerMaxPoolSize": str(settings.workers),
+    }
+
+
+def _cluster_conf(settings: SessionSettings) -> dict[str, str]:
+    """What executors of a cluster get that local mode has no use for."""
+    return {
+        "spark.cores.max": str(settings.slots),
+        "spark.executor.memory": f"{settings.memory_mb}m",
+        "spark.executor.extraJavaOptions": " ".join((*SMALL_JVM, *FIRST_COMPILER_ONLY)),
+        # A resident task waits for its driver, which may have nothing to say for hours.
+        "spark.network.timeout": "120s",
+        "spark.executorEnv.MALLOC_ARENA_MAX": "2",
+        f"spark.executorEnv.{MEMORY_VARIABLE}": os.environ.get(MEMORY_VARIABLE, ""),
+        # Resident tasks stay where they start: let them find all executors there.
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "10s",
     }
 
 
@@ -182,18 +223,19 @@ def _quoted(option: str) -> str:
     return f'"{escaped}"'
 
 
-def _privacy_conf(directory: Path, local: str) -> dict[str, str]:
+def _privacy_conf(settings: SessionSettings, local: str) -> dict[str, str]:
     return {
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        # In local mode Spark makes a fresh secret by itself and keeps it in memory.
-        "spark.authenticate": "true",
+        "spark.driver.bindAddress": settings.address,
+        "spark.driver.host": settings.address,
+        # In local mode Spark makes a fresh secret by itself and keeps it in memory. That of a
+        # cluster comes from a file, see _prepare_directory.
+        "spark.authenticate": str(settings.is_local or settings.secret_file is not None).lower(),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.eventLog.enabled": "false",
         "spark.logConf": "false",
         "spark.local.dir": local,
-        "spark.sql.warehouse.dir": str(directory / "warehouse"),
+        "spark.sql.warehouse.dir": str(settings.directory / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
     }
 
@@ -238,11 +280,20 @@ def _meaning_conf() -> dict[str, str]:
     }
 
 
-def _prepare_directory(directory: Path) -> None:
+def _prepare_directory(settings: SessionSettings) -> None:
+    directory = settings.directory
     for part in ("local", "warehouse", "conf", "tmp"):
         (directory / part).mkdir(mode=0o700, parents=True, exist_ok=True)
     os.chmod(directory, 0o700)
     (directory / "log4j2.properties").write_text(LOGGING, encoding="utf-8")
+    defaults = directory / "conf" / "spark-defaults.conf"
+    defaults.unlink(missing_ok=True)
+    if settings.secret_file is not None and not settings.is_local:
+        # Arguments of a process can be read by every user of the host, this file cannot.
+        secret = settings.secret_file.read_text(encoding="utf-8").strip()
+        handle = os.open(defaults, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(f"spark.authenticate.secret {secret}\n")
 
 
 def _local_directory(directory: Path) -> str:
@@ -266,7 +317,7 @@ def _prepare_environment(settings: SessionSettings) -> None:
         JAVA_HOME=str(find_java_home(settings.directory)),
         SPARK_HOME=str(Path(pyspark.__file__).parent),
         SPARK_CONF_DIR=str(settings.directory / "conf"),
-        SPARK_LOCAL_IP="127.0.0.1",
+        SPARK_LOCAL_IP=settings.address,
         PYSPARK_PYTHON=sys.executable,
         # Threads of the JVM would else each reserve an arena of their own.
         MALLOC_ARENA_MAX="2",

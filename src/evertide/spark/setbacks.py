@@ -4,9 +4,13 @@ They keep what they have computed. All of them are tried again together, after a
 dataflows that met nothing go on meanwhile.
 """
 
+from typing import Final
+
 from evertide.persist.trouble import Trouble
 from evertide.spark.running import RunningDataflow
 from evertide.vocab.ids import GlobalId
+
+_REASON_LENGTH: Final = 500
 
 
 class Setbacks:
@@ -14,7 +18,12 @@ class Setbacks:
 
     def __init__(self) -> None:
         self._trouble = Trouble("keeping views and indexes up to date")
-        self._waiting: set[GlobalId] = set()
+        # What each of them met.
+        self._waiting: dict[GlobalId, str] = {}
+
+    def reason(self, dataflow: RunningDataflow) -> str | None:
+        """Why it waits, in one line; None if it does not."""
+        return self._waiting.get(dataflow.description.global_id)
 
     def waits(self, dataflow: RunningDataflow) -> bool:
         """Whether it is too early to try this one again."""
@@ -22,12 +31,13 @@ class Setbacks:
 
     def met(self, dataflow: RunningDataflow, fault: Exception) -> None:
         """It was tried, in vain."""
-        self._waiting.add(dataflow.description.global_id)
+        told = str(fault).strip().split("\n", 1)[0][:_REASON_LENGTH]
+        self._waiting[dataflow.description.global_id] = told or type(fault).__name__
         self._trouble.met(fault)
 
     def over(self, dataflow: RunningDataflow) -> None:
         """It goes on, or is gone."""
         if dataflow.description.global_id in self._waiting:
-            self._waiting.discard(dataflow.description.global_id)
+            del self._waiting[dataflow.description.global_id]
             if not self._waiting:
                 self._trouble.over()

@@ -23,6 +23,7 @@ from evertide.spark.operators.reduce import ReduceOperator
 from evertide.spark.operators.temporal import NO_ROW, Captured, Future
 from evertide.spark.running_plan import RunningPlan
 from evertide.vocab.ids import GlobalId
+from evertide.vocab.timestamp import Timestamp
 
 MANIFEST_NAME: Final = "manifest"
 
@@ -41,6 +42,8 @@ class SavedPlan(msgspec.Struct, frozen=True):
     index_errors: tuple[tuple[str, int, int], ...]
     # Per TemporalFilterNode in the order of the plan: the name of the file of what is due later.
     futures: tuple[str, ...] = ()
+    # Per reader of an arrangement: below which time that has everything.
+    known: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,7 @@ class _CapturedPlan:
     groups: tuple[tuple[GroupShape, Mapping[bytes, Group]], ...]
     index_errors: tuple[ErrorEntry, ...]
     futures: tuple[tuple[Types, Captured], ...]
+    known: tuple[int, ...]
 
 
 class Snapshot:
@@ -89,6 +93,8 @@ def restore_plan(directory: Path, saved: SavedPlan, running: RunningPlan) -> Non
         read_future(future, (directory / name).read_bytes())
     if running.index is not None:
         running.index.errors = list(saved.index_errors)
+    for (reader, _), known in zip(running.readers(), saved.known, strict=True):
+        reader.upper, reader.shared.upper = Timestamp(saved.upper), Timestamp(known)
 
 
 def _capture(running: RunningPlan) -> _CapturedPlan:
@@ -101,6 +107,7 @@ def _capture(running: RunningPlan) -> _CapturedPlan:
         tuple((reduce.shape, dict(reduce.groups)) for reduce in _reduces(running)),
         () if running.index is None else tuple(running.index.errors),
         tuple((future.types, future.capture()) for future in running.futures),
+        tuple(reader.shared.upper for reader, _ in running.readers()),
     )
 
 
@@ -132,6 +139,7 @@ def _write_plan(
         tuple(groups),
         captured.index_errors,
         tuple(futures),
+        captured.known,
     )
 
 

@@ -252,7 +252,7 @@ def _finished(call: AggregateCall, rows: list[int], given: list[pa.Array]) -> li
         return [_attempt(partial(finish, state)) for state in states]
     sql_type = call.argument.type
     outcomes: list[Outcome] = []
-    for count, members in zip(rows, _struct_lists((sql_type,), given.pop(0)), strict=True):
+    for count, members in zip(rows, struct_lists((sql_type,), given.pop(0)), strict=True):
         weighted = [((row[0],), cast(int, row[-1])) for row in members]
         values = [(row[0], n) for row, n in consolidated(weighted, (sql_type,))]
         outcomes.append(_attempt(partial(evaluate_aggregate, call, count, values)))
@@ -265,7 +265,7 @@ def needs_values(call: AggregateCall) -> bool:
 
 
 def _shown_keys(types: Types, array: pa.Array) -> list[Row]:
-    return [least(types, [row[:-1] for row in rows]) for rows in _struct_lists(types, array)]
+    return [least(types, [row[:-1] for row in rows]) for rows in struct_lists(types, array)]
 
 
 def part_lists(array: pa.Array) -> list[list[Part]]:
@@ -275,7 +275,7 @@ def part_lists(array: pa.Array) -> list[list[Part]]:
     ]
 
 
-def _struct_lists(types: Types, array: pa.Array) -> list[list[Row]]:
+def struct_lists(types: Types, array: pa.Array) -> list[list[Row]]:
     """Lists of structs (f0, f1, ..., n): the fields decoded, n last."""
     flat = array.flatten()
     columns = [decode_column(t, flat.field(i)) for i, t in enumerate(types)]

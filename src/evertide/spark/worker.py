@@ -19,8 +19,17 @@ from evertide.dataflow.description import DataflowDescription, Import
 from evertide.persist.faults import BelowSince, PersistFault
 from evertide.persist.push.watch import Signal
 from evertide.persist.trouble import PASSING, until_done
-from evertide.spark.engine import Engine, EngineLost
+from evertide.spark.engine import Engine, EngineFailing, EngineLost
+from evertide.spark.filling import PIECE_ROWS, fill
+from evertide.spark.memory import give_back
 from evertide.spark.outputs import Outputs, Shards
+from evertide.spark.recompute import (
+    Changes,
+    differences,
+    output_at,
+    output_before,
+    too_many_changes,
+)
 from evertide.spark.running import Building, Placement, RunningDataflow
 from evertide.spark.setbacks import Setbacks
 from evertide.spark.source import (
@@ -32,6 +41,7 @@ from evertide.spark.source import (
     input_upper,
     snapshot_inputs,
 )
+from evertide.spark.watch import JobFailed
 from evertide.vocab.ids import ClusterId, GlobalId
 from evertide.vocab.timestamp import (
     EMPTY_FRONTIER,
@@ -42,8 +52,13 @@ from evertide.vocab.timestamp import (
 )
 from evertide.vocab.update import Update
 
+# A job that failed, a disk without room for state: reasons that may pass.
+FAILING = (EngineFailing, JobFailed, OSError)
+
 POLL_SECONDS = 1.0
 KEPT_TICK_RECORDS = 10_000
+# The word of tick records for what is computed as a whole.
+RECOMPUTE = "recompute"
 
 log = structlog.get_logger()
 
@@ -83,8 +98,8 @@ class Worker:
         self._dataflows: dict[GlobalId, RunningDataflow] = {}
         self._wake = Signal()
         self.tick_records: deque[TickRecord] = deque(maxlen=KEPT_TICK_RECORDS)
-        self._setbacks = Setbacks()
-        self._outputs = Outputs(shards, self._setbacks)
+        self.setbacks = Setbacks()
+        self._outputs = Outputs(shards, self.setbacks)
 
     def wake(self) -> None:
         """Something may have moved: look again."""
@@ -140,7 +155,7 @@ class Worker:
     async def _drop(self, dataflow: RunningDataflow) -> None:
         engines = {e for e in (dataflow.engine, self._engine) if e is not None}
         dataflow.stop("dropped")
-        self._setbacks.over(dataflow)
+        self.setbacks.over(dataflow)
         dataflow.place(None)
         for engine in engines:
             await _forget(engine, dataflow)
@@ -164,7 +179,7 @@ class Worker:
         inputs = await until_done("reading inputs", lambda: self._collections.look(imports))
         behind = False
         for dataflow in running:
-            if dataflow.owes or self._setbacks.waits(dataflow):
+            if dataflow.owes or self.setbacks.waits(dataflow):
                 behind = True
             elif dataflow.stopped is None:
                 await self._guarded_step(dataflow, inputs)
@@ -181,9 +196,14 @@ class Worker:
         try:
             await self._step(dataflow, inputs)
             if dataflow.building is None and not dataflow.owes:
-                self._setbacks.over(dataflow)
+                self.setbacks.over(dataflow)
         except PASSING as fault:
-            self._setbacks.met(dataflow, fault)
+            self.setbacks.met(dataflow, fault)
+        except FAILING as fault:
+            # What is left of its state there may be half of a tick's: it is built again.
+            dataflow.stop_building()
+            dataflow.place(None)
+            self.setbacks.met(dataflow, fault)
         except EngineLost as lost:
             self.lose_engine(lost.engine)
         except BelowSince as fault:
@@ -265,23 +285,38 @@ class Worker:
     async def _hydrate(
         self, dataflow: RunningDataflow, engine: Engine, start: Timestamp
     ) -> Sequence[Update]:
-        """Build the state at `start`; returns the output there.
-
-        Many rows are hydrated by Spark SQL; few are fed to an empty dataflow as one tick.
-        """
+        """Build the state at `start`; returns the output there."""
         started = time.perf_counter()
+        executor, rows_in, output = await self._built(dataflow, engine, start)
+        self._record(dataflow, executor, started, rows_in, output, step_forward(start))
+        return output
+
+    async def _built(
+        self, dataflow: RunningDataflow, engine: Engine, start: Timestamp
+    ) -> tuple[str, int, Sequence[Update]]:
+        """Who built the state at `start`, from how many rows, and the output there.
+
+        Very many rows are hydrated by Spark SQL; others are fed to an empty dataflow.
+        """
         description = dataflow.description
         if self.hydrator is not None:
             output = await self.hydrator.hydrate(dataflow, engine, start)
             if output is not None:
-                self._record(dataflow, "spark", started, 0, output, step_forward(start))
-                return output
+                return "spark", 0, output
         inputs = await snapshot_inputs(self._collections, description.imports, start)
-        await engine.drop(description.global_id)
-        await engine.create(
-            description.global_id, dataflow.plan, index_key=dataflow.index_key, as_of=start
+        ticked = await fill(
+            engine,
+            description.global_id,
+            dataflow.plan,
+            inputs,
+            start,
+            index_key=dataflow.index_key,
         )
-        return await self._timed_tick(dataflow, engine, inputs, start, step_forward(start))
+        rows = count_updates(inputs)
+        if rows > PIECE_ROWS:
+            inputs.clear()
+            await asyncio.to_thread(give_back)
+        return _executor(dataflow, engine), rows, ticked
 
     async def _adopt(
         self, dataflow: RunningDataflow, building: Building, output: Sequence[Update]
@@ -335,9 +370,57 @@ class Worker:
         lower = dataflow.frontier
         inputs = await input_deltas(self._collections, changed, lower, upper)
         output: Sequence[Update] = ()
+        changes = await too_many_changes(self._collections, dataflow, inputs, upper)
+        if changes is not None:
+            before = await output_before(self._collections, dataflow, dataflow.engine)
+            if before is not None:
+                await self._recompute(dataflow, before, changes, upper)
+                return
         if count_updates(inputs) or dataflow.is_due(dataflow.engine, upper):
             output = await self._timed_tick(dataflow, dataflow.engine, inputs, lower, upper)
         self._computed(dataflow, output, upper)
+
+    async def _recompute(
+        self,
+        dataflow: RunningDataflow,
+        before: Sequence[Update],
+        changes: Changes,
+        upper: Timestamp,
+    ) -> None:
+        """Build the state anew where this tick would end, in the background as ever.
+
+        The dataflow has no state until then. If that fails, it is hydrated where it stands.
+        """
+        engine = dataflow.engine
+        imports = dataflow.description.imports
+        hold = await self._collections.hold(imports, step_back(dataflow.frontier))
+        if dataflow.stopped is not None or engine is None or dataflow.engine is not engine:
+            hold.release()  # it was dropped meanwhile, or the engine was lost
+            return
+        dataflow.place(None)
+        task = asyncio.create_task(self._recomputed(dataflow, engine, before, changes, upper))
+        task.add_done_callback(lambda _: self._wake.set())
+        dataflow.building = Building(engine, step_back(upper), task, hold)
+
+    async def _recomputed(
+        self,
+        dataflow: RunningDataflow,
+        engine: Engine,
+        before: Sequence[Update],
+        changes: Changes,
+        upper: Timestamp,
+    ) -> Sequence[Update]:
+        started = time.perf_counter()
+        *early, last = changes.times
+
+        async def contents(ts: Timestamp) -> Sequence[Update]:
+            if ts < last:
+                return await output_at(self._collections, dataflow, engine, ts)
+            return (await self._built(dataflow, engine, step_back(upper)))[2]
+
+        output = await differences(dataflow.plan.types, before, [*early, last], contents)
+        self._record(dataflow, RECOMPUTE, started, changes.count, output, upper)
+        return output
 
     async def _timed_tick(
         self,
@@ -349,7 +432,9 @@ class Worker:
     ) -> Sequence[Update]:
         started = time.perf_counter()
         output = await engine.tick(dataflow.description.global_id, inputs, lower, upper)
-        self._record(dataflow, engine.executor, started, count_updates(inputs), output, upper)
+        self._record(
+            dataflow, _executor(dataflow, engine), started, count_updates(inputs), output, upper
+        )
         return output
 
     def _record(
@@ -389,6 +474,11 @@ class Worker:
         if dataflow.sink is not None:
             dataflow.sink.stage(output, upper, still=still)
         dataflow.advance(upper)
+
+
+def _executor(dataflow: RunningDataflow, engine: Engine) -> str:
+    """Who ticks it, for tick records."""
+    return RECOMPUTE if dataflow.plan.recomputes else engine.executor
 
 
 async def _forget(engine: Engine, dataflow: RunningDataflow) -> None:

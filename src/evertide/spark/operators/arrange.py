@@ -17,6 +17,7 @@ from evertide.spark.column_layer import ColumnLayer
 from evertide.spark.key_order import KeyOrders, at
 from evertide.spark.layer import add_up
 from evertide.spark.operators.delta import Delta, ErrorEntry, Room, Tick, are_many
+from evertide.spark.sharing import Reader
 from evertide.vocab.datum import Row
 from evertide.vocab.timestamp import MIN_TS, Timestamp, step_back
 
@@ -33,14 +34,16 @@ class ArrangeOperator:
 
     def __init__(self, node: ArrangeNode, room: Room) -> None:
         self._node = node
-        self._kept = room.arrangement("rows", node.types, node.key, MIN_TS)
+        arrangement = room.arrangement("rows", node.types, node.key, MIN_TS)
+        self.reader = Reader(arrangement, with_nulls=not node.drop_null_keys)
+        self._key_of = arrangement.key_of
         self._key_types = tuple(node.types[i] for i in node.key)
         self._pending: dict[bytes, list[Entry]] = {}
         self._columns: ColumnLayer | None = None
 
     @property
     def arrangements(self) -> Sequence[Arrangement]:
-        return (self._kept,)
+        return (self.reader.arrangement,)
 
     def step(self, deltas: Sequence[Delta], _tick: Tick) -> Delta:
         delta = deltas[self._node.input]
@@ -51,11 +54,12 @@ class ArrangeOperator:
         return delta
 
     def _by_key(self, entries: Sequence[Entry]) -> dict[bytes, list[Entry]]:
-        key_of, columns = self._kept.key_of, self._node.key
+        key_of, columns = self._key_of, self._node.key
+        drop_nulls = not self.reader.shared.with_nulls
         pending: dict[bytes, list[Entry]] = {}
         for entry in entries:
             row = entry[0]
-            if self._node.drop_null_keys and None in [row[column] for column in columns]:
+            if drop_nulls and None in [row[column] for column in columns]:
                 continue
             key = key_of(row)
             if key in pending:
@@ -65,7 +69,7 @@ class ArrangeOperator:
         return pending
 
     def _layer(self, batch: Batch) -> ColumnLayer | None:
-        if self._node.drop_null_keys:
+        if not self.reader.shared.with_nulls:
             batch = without_nulls(batch, self._node.key)
         if not len(batch):
             return None
@@ -74,7 +78,7 @@ class ArrangeOperator:
 
     def probe(self, keys: Sequence[bytes], *, new: bool) -> dict[bytes, Sequence[Entry]]:
         """Entries of these keys before this tick, or after it."""
-        found = self._kept.probe(keys)
+        found = self.reader.probe(keys)
         if new and self._columns is not None:
             self._pending = self._pending or self._by_key(self._columns.all_entries())
         pending = self._pending
@@ -90,17 +94,18 @@ class ArrangeOperator:
             entries = [entry for group in self._pending.values() for entry in group]
             self._columns = self._layer(batch_of(self._node.types, entries))
         also = (self._columns,) if new and self._columns is not None else ()
-        return self._kept.find(keys, hashes, also)
+        return self.reader.find(keys, hashes, also)
 
     def commit(self, upper: Timestamp) -> None:
         """Joins look at the state before a tick as a whole, so its times need not be told apart."""
         if self._columns is not None and are_many(self._columns.records):
-            self._kept.insert_columns(self._columns)
+            self.reader.add_columns(self._columns)
         elif self._columns is not None and not self._pending:
-            self._kept.insert_keyed(self._by_key(self._columns.all_entries()))
+            self.reader.add_rows(self._by_key(self._columns.all_entries()))
         else:
-            self._kept.insert_keyed(self._pending)
-        self._kept.advance_since(step_back(upper))
+            self.reader.add_rows(self._pending)
+        self.reader.advance(upper)
+        self.reader.look_from(step_back(upper))
         self.abort()
 
     def abort(self) -> None:
@@ -121,14 +126,21 @@ class OutputIndex:
     """A dataflow's output by the key of its index, with as much history as reads may ask for."""
 
     def __init__(self, types: Types, key: tuple[int, ...], room: Room, since: Timestamp) -> None:
-        self.rows = room.arrangement("index", types, key, since)
+        rows = room.arrangement("index", types, key, since)
+        self.reader = Reader(rows, with_nulls=True, stays=True)
         self.errors: list[ErrorEntry] = []
         self._key_types = tuple(types[i] for i in key)
         self._key_of = column_encoder(self._key_types, tuple(range(len(key))))
         self._pending: dict[bytes, list[Entry]] = {}
         self._columns: ColumnLayer | None = None
         self._pending_errors: Sequence[ErrorEntry] = ()
-        self._orders = KeyOrders(self.rows, room.directory)
+        self._orders = KeyOrders(rows, room.directory)
+        rows.notice = self._orders.note
+
+    @property
+    def rows(self) -> Arrangement:
+        """What it answers from."""
+        return self.reader.arrangement
 
     def prepare(self, output: Delta) -> None:
         """Get ready to take in a tick's output; replaces what was prepared before."""
@@ -144,18 +156,18 @@ class OutputIndex:
         for entry in output.rows:
             self._pending.setdefault(key_of(entry[0]), []).append(entry)
 
-    def commit(self) -> None:
-        """Take it in."""
-        self._orders.note(self._pending)
+    def commit(self, upper: Timestamp) -> None:
+        """Take it in: everything below `upper` is here then."""
         if self._columns is not None:
-            self.rows.insert_columns(self._columns)
-        self.rows.insert_keyed(self._pending)
+            self.reader.add_columns(self._columns)
+        self.reader.add_rows(self._pending)
+        self.reader.advance(upper)
         self.errors += self._pending_errors
         self._orders.follow()
 
     def advance_since(self, since: Timestamp) -> None:
         """Nobody will read before `since` again."""
-        self.rows.advance_since(since)
+        self.reader.look_from(since)
         entries = [((error,), ts, diff) for error, ts, diff in self.errors]
         left = add_up(entries, since, None)
         self.errors = [(str(row[0]), ts, diff) for row, ts, diff in left]
@@ -183,4 +195,5 @@ class OutputIndex:
 
     def close(self) -> None:
         """End what runs beside it."""
+        self.rows.notice = None
         self._orders.close()

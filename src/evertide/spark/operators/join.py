@@ -10,9 +10,8 @@ from evertide.dataflow.delta_plan import DeltaNode, JoinNode, JoinPath, JoinStep
 from evertide.expr.columnar.batch import Batch, Entry, add_up
 from evertide.expr.columnar.codes import equal_keys
 from evertide.expr.columnar.hashes import hash_keys
-from evertide.expr.interpret import picker
 from evertide.expr.relation import Types
-from evertide.expr.row_key import column_encoder, join_key
+from evertide.expr.row_key import column_encoder, join_key, picker
 from evertide.spark.operators.arrange import ArrangeOperator, without_nulls
 from evertide.spark.operators.delta import NOTHING, Delta, Tick, gathered
 from evertide.vocab.datum import Row

@@ -154,6 +154,7 @@ class ReduceColumns:
         values = TickMembers(self.members, shape, keys, hashes, given, mine)
         touched = _Touched(shape, _Old(old, places), values)
         state = touched.with_values()
+        self._by_rows.forget()
         self.groups.insert_columns(self._layer(state.take(shape.is_kept(state))))
         if self.members is not None and len(members):
             self.members.insert_columns(self._layer(members))
@@ -168,9 +169,11 @@ class ReduceColumns:
         at = step_back(upper)
         if self._few is not None:
             self._commit_few(self._few)
-        changes = concat_batches(self.shape.state_types, self._pending)
-        if len(changes):
-            self.groups.insert_columns(self._layer(changes.at(np.full(len(changes), at))))
+        if self._pending:
+            self._by_rows.forget()
+            changes = concat_batches(self.shape.state_types, self._pending)
+            if len(changes):
+                self.groups.insert_columns(self._layer(changes.at(np.full(len(changes), at))))
         self.groups.advance_since(at)
         if self.members is not None:
             if self._pending_members is not None and len(self._pending_members):
@@ -181,6 +184,7 @@ class ReduceColumns:
         self.abort()
 
     def _commit_few(self, few: Few) -> None:
+        self._by_rows.take_in(few)
         self.groups.insert_keyed(few.groups)
         if self.members is not None:
             self.members.insert_keyed(few.members)

@@ -1,6 +1,6 @@
 """GROUP BY of few changes: group by group, value by value, over the state of reduce_columns.py."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -26,6 +26,8 @@ Change: TypeAlias = tuple[int, int, Row]
 
 # A group of more rows is read by columns.
 _LARGE_GROUP: Final = 2_000
+# The rows of state of so many groups are at hand once they have been looked up.
+_KNOWN_GROUPS: Final = 4_096
 
 
 @dataclass(slots=True)
@@ -47,10 +49,16 @@ class Few(NamedTuple):
     groups: dict[bytes, list[Entry]]
     members: dict[bytes, list[Entry]]
     distinct: tuple[Counted, ...]
+    # The row of state that each group has from now on; None: there is nothing to remember.
+    states: dict[bytes, Row | None]
 
 
 class RowReduce:
-    """Looks at arrangements, changes none."""
+    """Looks at arrangements, changes none.
+
+    Most ticks touch groups that were touched a moment ago: their rows of state are kept at hand, so
+    that they need not be put together from columns each time.
+    """
 
     def __init__(
         self, shape: ReduceShape, groups: Arrangement, members: Arrangement | None
@@ -62,15 +70,36 @@ class RowReduce:
         self.width = len(shape.keys)
         self._identity = identity_function(shape.output_types)
         self._state_identity = identity_function(shape.state_types)
+        self._known: dict[bytes, Row | None] = {}
 
     def reduce(self, entries: Sequence[Entry]) -> Few:
         """Go through the groups that are touched, and for each through the tick's timestamps."""
         changes, errors = self._by_group(entries)
-        found = self.groups.probe(list(changes))
-        few = Few([], errors, {}, {}, tuple(self._distinct_counts(changes)))
+        old = self._old(changes)
+        few = Few([], errors, {}, {}, tuple(self._distinct_counts(changes)), {})
         for encoded, changed in changes.items():
-            self._reduce_group(encoded, changed, found.get(encoded, ()), few)
+            self._reduce_group(encoded, changed, old[encoded], few)
         return few
+
+    def _old(self, keys: Collection[bytes]) -> dict[bytes, Row | None]:
+        """The rows of state of these groups before the tick."""
+        known = self._known
+        unknown = [key for key in keys if key not in known]
+        if unknown:
+            found = self.groups.probe(unknown)
+            if len(known) + len(unknown) > _KNOWN_GROUPS:
+                known = self._known = {key: known[key] for key in keys if key in known}
+            for key in unknown:
+                known[key] = _only_row(found.get(key, ()), self._state_identity)
+        return known
+
+    def take_in(self, few: Few) -> None:
+        """The arrangements have this tick's changes now."""
+        self._known.update(few.states)
+
+    def forget(self) -> None:
+        """The arrangements were changed otherwise."""
+        self._known = {}
 
     def _distinct_counts(self, changes: Mapping[bytes, list[Change]]) -> Iterator[Counted]:
         """How often each value is there whose number will change; all are looked up at once."""
@@ -101,10 +130,9 @@ class RowReduce:
         return changes, failed
 
     def _reduce_group(
-        self, encoded: bytes, changes: list[Change], entries: Sequence[Entry], few: Few
+        self, encoded: bytes, changes: list[Change], old: Row | None, few: Few
     ) -> None:
         key = changes[0][2][: self.width]
-        old = _only_row(entries, self._state_identity)
         group = _Group(self, key, old, few)
         before = old
         if len(changes) > 1:
@@ -113,8 +141,8 @@ class RowReduce:
             after = group.change(list(batch))
             self._emit(before, after, ts, few)
             before = after
-        states = [(row, 0, diff) for row, diff in ((old, -1), (group.kept_row(), 1)) if row]
-        few.groups[encoded] = states
+        few.states[encoded] = kept = group.kept_row()
+        few.groups[encoded] = [(row, 0, diff) for row, diff in ((old, -1), (kept, 1)) if row]
         if self.members is not None:
             few.members[encoded] = group.member_changes
 

@@ -15,9 +15,8 @@ from evertide.expr.columnar.batch import Entry
 from evertide.expr.columnar.batch import add_up as add_up_columns
 from evertide.expr.columnar.scalars import ByRows
 from evertide.expr.compile import compile_predicates, compile_scalar
-from evertide.expr.interpret import picker
 from evertide.expr.relation import Types
-from evertide.expr.row_key import identity_function
+from evertide.expr.row_key import identity_function, picker
 from evertide.expr.scalar_walk import columns_of
 from evertide.spark.layer import add_up
 from evertide.spark.operators.delta import NOTHING, Delta, ErrorEntry, Tick, gathered

@@ -1,6 +1,6 @@
 """A delta plan's tick: changes of inputs to changes of the output, exact at every timestamp.
 
-Every relation here is timed. Where an operator looks at the group of a row (Reduce, TopK,
+Every relation here is timed. Where an operator looks at the group of a row (Reduce, TopK, Window,
 Threshold) its groups are recomputed at every *point*: each timestamp at which the group changes in
 this tick, and the one before the tick. What a group gives at a point is there from that point on
 until the next one, so it is added at the first and taken away at the second; what did not change
@@ -21,11 +21,13 @@ from evertide.dataflow.delta_plan import (
     JoinNode,
     LinearNode,
     NegateNode,
+    RecomputeNode,
     ReduceNode,
     TemporalFilterNode,
     ThresholdNode,
     TopKNode,
     UnionNode,
+    WindowNode,
 )
 from evertide.expr.relation import Types
 from evertide.spark.render.flat_map import render_flat_map
@@ -35,6 +37,7 @@ from evertide.spark.render.linear import render_linear
 from evertide.spark.render.reduce import render_groups, render_members
 from evertide.spark.render.relation import (
     ImportView,
+    NoText,
     origin,
     reader_counts,
     render_constant,
@@ -50,6 +53,7 @@ from evertide.spark.render.text import (
     with_errors,
 )
 from evertide.spark.render.top_k import render_consolidated, render_threshold, render_top_k
+from evertide.spark.render.window import render_window
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import Timestamp
 
@@ -81,6 +85,7 @@ def kept_positions(plan: DeltaPlan) -> list[int]:
             case (
                 ReduceNode(input=source)
                 | TopKNode(input=source)
+                | WindowNode(input=source)
                 | ThresholdNode(input=source)
                 | TemporalFilterNode(input=source)
             ):
@@ -130,11 +135,16 @@ class _TickNode:
                 return done[node.input]
             case JoinNode():
                 return self._join(node)
+            case RecomputeNode():
+                raise NoText
             case ReduceNode():
                 return self._reduce(node)
             case TopKNode(group=group):
                 points = self._at_points(done[node.input], self._history(node.input), group)
                 return self._settle(render_top_k(builder, points, node), [done[node.input]])
+            case WindowNode(group=group):
+                points = self._at_points(done[node.input], self._history(node.input), group)
+                return self._settle(render_window(builder, points, node), [done[node.input]])
             case ThresholdNode():
                 whole = tuple(range(len(node.types)))
                 points = self._at_points(done[node.input], self._history(node.input), whole)

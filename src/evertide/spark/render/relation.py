@@ -17,11 +17,13 @@ from evertide.dataflow.delta_plan import (
     JoinNode,
     LinearNode,
     NegateNode,
+    RecomputeNode,
     ReduceNode,
     TemporalFilterNode,
     ThresholdNode,
     TopKNode,
     UnionNode,
+    WindowNode,
 )
 from evertide.expr.relation import Types
 from evertide.persist.coding.encoding import encode_column
@@ -32,9 +34,14 @@ from evertide.spark.render.reduce import render_reduce
 from evertide.spark.render.temporal import render_temporal_at
 from evertide.spark.render.text import Rendered, TextBuilder, select_list
 from evertide.spark.render.top_k import render_threshold, render_top_k
+from evertide.spark.render.window import render_window
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import Timestamp
+
+
+class NoText(Exception):
+    """A recursion is not one SQL text: who asks for that must look for one first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +80,11 @@ def reader_counts(plan: DeltaPlan) -> Counter[int]:
         match node:
             case LinearNode() | NegateNode() | ReduceNode():
                 counts[origin(plan.nodes, node.input)] += 1
-            case UnionNode(inputs=inputs):
+            case UnionNode(inputs=inputs) | RecomputeNode(inputs=inputs):
                 counts.update(origin(plan.nodes, i) for i in inputs)
             case JoinNode(inputs=inputs):
                 counts.update(2 * [origin(plan.nodes, i) for i in inputs])
-            case TopKNode() | ThresholdNode() | FlatMapNode() | TemporalFilterNode():
+            case TopKNode() | WindowNode() | ThresholdNode() | FlatMapNode() | TemporalFilterNode():
                 counts[origin(plan.nodes, node.input)] += 2
             case InputNode() | ConstantNode() | ArrangeNode():
                 pass
@@ -119,10 +126,14 @@ def _render_node(
             return done[node.input]
         case JoinNode():
             return render_join(builder, nodes, [done[i] for i in node.inputs], node)
+        case RecomputeNode():
+            raise NoText
         case ReduceNode():
             return render_reduce(builder, done[node.input], node)
         case TopKNode():
             return render_top_k(builder, done[node.input], node)
+        case WindowNode():
+            return render_window(builder, done[node.input], node)
         case ThresholdNode():
             return render_threshold(builder, done[node.input], node)
         case _:
