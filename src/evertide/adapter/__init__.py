@@ -6,9 +6,9 @@ explain_spark shows. Functions about objects (catalog_functions) are answered by
 owner_lookup, comment_lookup, procedure_texts. System relations that are not in the catalog come
 from dynamic, those that replicas tell of from reports.
 
-Writes: write, over read_for_write (what a write reads first), selection and pinned (rows found by
-columns); transaction collects them, transact and group_commit commit them. COPY: copy_in, with
-copy_lines.
+Writes: write, over read_for_write (what a write reads first; direct_read, where that needs no
+plan), selection and pinned (rows found by columns); transaction collects them, transact and
+group_commit commit them. COPY: copy_in, with copy_lines.
 
 EXPLAIN: explain, with explain_read (how a query is read), explain_spark and explain_timestamp;
 explain_names gives collections their names.

@@ -1,5 +1,6 @@
 """What a session needs of the world, by protocol or by the one class there is."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from evertide.adapter.group_commit import GroupCommit
@@ -27,6 +28,8 @@ class Environment:
     compute: ComputeClient
     clock: Clock
     experimental: bool = False
+    # Over how many tasks a replica spreads its state, by size; one where nothing is said.
+    partitions: Mapping[str, int] = field(default_factory=dict)
     read_plans: ReadPlans = field(default_factory=ReadPlans)
     subscriptions: Subscriptions = field(init=False)
 

@@ -13,12 +13,15 @@ from evertide.adapter.environment import Environment
 from evertide.adapter.explain_names import Names
 from evertide.adapter.explain_read import choices_of
 from evertide.adapter.explain_spark import spark_text
+from evertide.adapter.partitions import partitions_of
 from evertide.adapter.read import Question, plan_read
 from evertide.adapter.session import Session
 from evertide.catalog.objects import Index, MaterializedView
 from evertide.catalog.snapshot import Snapshot
-from evertide.dataflow.build import describe, plan_or_reason, show_nodes
+from evertide.dataflow.build import describe, maintenance, plan_or_reason, show_nodes
 from evertide.dataflow.delta_plan import DeltaPlan
+from evertide.dataflow.show_stages import describe_stages, node_lines
+from evertide.dataflow.stages import cut
 from evertide.expr.relation import Finishing, Relation, TopK
 from evertide.expr.relation_walk import in_order_of_use, inputs_of
 from evertide.expr.scalar import Literal
@@ -52,6 +55,8 @@ class Maintained:
     raw: Relation
     note: str
     more: dict[str, object]
+    # The columns that an index keeps it by; None: it is none.
+    index_key: tuple[int, ...] | None = None
 
 
 async def run_explain(
@@ -64,13 +69,17 @@ async def run_explain(
     """The plan of a query, or of what a cluster maintains: one row with the whole text."""
     names = Names(snapshot, session)
     if plan.select is None:
-        found = _of_maintained(plan.stage, _maintained(plan, snapshot), names, snapshot)
+        subject = _maintained(plan, snapshot)
+        item = None if plan.item_id is None else snapshot.items[plan.item_id]
+        partitions = partitions_of(item, session, env, snapshot)
+        found = _of_maintained(plan.stage, subject, names, snapshot, partitions)
     elif plan.stage in ("optimized", "physical"):
         found = await _of_read(plan.stage, plan.select, parameters, session, env, snapshot)
     else:
         bound = _with_parameters(plan.select, parameters)
         query = Maintained(bound, plan.select.relation, "If it were materialized", {})
-        found = _of_maintained(plan.stage, query, names, snapshot)
+        partitions = partitions_of(None, session, env, snapshot)
+        found = _of_maintained(plan.stage, query, names, snapshot, partitions)
     text = found.text
     if plan.as_json:
         text = json.dumps({"stage": plan.stage, **found.facts}, indent=2)
@@ -97,7 +106,9 @@ async def _of_read(
     return Explained(text, shown.facts | choices.facts())
 
 
-def _of_maintained(stage: str, subject: Maintained, names: Names, snapshot: Snapshot) -> Explained:
+def _of_maintained(
+    stage: str, subject: Maintained, names: Names, snapshot: Snapshot, partitions: int
+) -> Explained:
     if stage == "raw":
         return _tree(subject.raw, names)
     inlined = inline_views(subject.relation, snapshot, ())
@@ -109,7 +120,7 @@ def _of_maintained(stage: str, subject: Maintained, names: Names, snapshot: Snap
         return _spark(made, names)
     delta = _delta(made, subject, names)
     if stage in ("delta", "physical"):
-        return delta
+        return _in_stages(delta, made, subject, names, partitions)
     tree = _tree(optimized, names)
     return Explained(f"{tree.text}\n\n{delta.text}", tree.facts | delta.facts)
 
@@ -147,15 +158,33 @@ def _delta(made: DeltaPlan | str, subject: Maintained, names: Names) -> Explaine
         for position, node in enumerate(show_nodes(made, names))
     ]
     facts: dict[str, object] = {
-        "maintained": "incremental",
+        "maintained": maintenance(made),
         "delta_plan": {"nodes": nodes, "output": made.output},
     }
     return Explained(
-        f"{describe(made, names)}\n\n{subject.note}: incremental", facts | subject.more
+        f"{describe(made, names)}\n\n{subject.note}: {maintenance(made)}", facts | subject.more
     )
 
 
+def _in_stages(
+    delta: Explained, made: DeltaPlan | str, subject: Maintained, names: Names, partitions: int
+) -> Explained:
+    """How several tasks run it, where the cluster's size has several."""
+    if isinstance(made, str) or partitions == 1:
+        return delta
+    staged = cut(made, subject.index_key)
+    nodes = [
+        {"node": position, "stage": stage, "text": list(node_lines(node, names))}
+        for position, (node, stage) in enumerate(zip(staged.nodes, staged.stages, strict=True))
+    ]
+    facts: dict[str, object] = {"partitions": partitions, "stages": nodes}
+    text = f"{delta.text}\n\n{describe_stages(staged, partitions, names)}"
+    return Explained(text, delta.facts | facts)
+
+
 def _spark(made: DeltaPlan | str, names: Names) -> Explained:
+    if isinstance(made, DeltaPlan) and made.recomputes:
+        made = "recursion is not one SQL text"
     if isinstance(made, str):
         return Explained(f"No Spark plan: {made}", {"text": None, "reason": made})
     spark = spark_text(made, names)
@@ -183,7 +212,8 @@ def _maintained(plan: ExplainPlan, snapshot: Snapshot) -> Maintained:
             key = [k.position for k in keys]
             shown = ", ".join("expression" if p is None else f"#{p}" for p in key)
             note = f"Maintained in memory, all rows by [{shown}]"
-            return Maintained(relation, relation, note, {"key": key})
+            columns = tuple([position for position in key if position is not None])
+            return Maintained(relation, relation, note, {"key": key}, columns)
         case _:
             note = "Not maintained, computed when read; if it were"
             return Maintained(relation, planned_definition(item, snapshot), note, {})

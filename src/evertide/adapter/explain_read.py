@@ -6,8 +6,9 @@ from typing import Final
 from evertide.adapter.environment import Environment
 from evertide.adapter.explain_names import Names
 from evertide.adapter.leaves import BuiltinLeaf, IndexLeaf, Leaf, ShardLeaf
-from evertide.adapter.read import SPARK_RECORDS, Read, large
+from evertide.adapter.read import RECURSION_RECORDS, SPARK_RECORDS, Read, large
 from evertide.expr.locality import interpreted_only
+from evertide.expr.recursion import is_recursive
 from evertide.expr.relation import Finishing
 from evertide.vocab.ids import GlobalId
 
@@ -48,7 +49,8 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Executor:
-    """Who computes the rows from the sources. `kind`: spark, index, shard, system or constant."""
+    """Who computes the rows from the sources. `kind`: spark, recursion, index, shard,
+    system or constant."""
 
     kind: str
     words: str
@@ -116,9 +118,15 @@ def _why_shard(global_id: GlobalId, read: Read, names: Names) -> str:
 
 
 async def _executor(read: Read, env: Environment) -> Executor:
-    if await large(read, env):
+    if await large(read, env) and not is_recursive(read.relation):
         why = f"more than {SPARK_RECORDS} records"
         return Executor("spark", "Spark SQL job on a replica", why)
+    if is_recursive(read.relation):
+        words, why = "interpreted in the adapter (no Spark job)", "goes round over few records"
+        if await large(read, env):
+            words = "delta plans on a replica (no Spark job)"
+            why = f"goes round over more than {RECURSION_RECORDS} records"
+        return Executor("recursion", words, f"WITH MUTUALLY RECURSIVE {why}")
     leaves = read.leaves.values()
     if any(isinstance(leaf, IndexLeaf) for leaf in leaves):
         words = "index on a replica, finished in the adapter (no Spark job)"

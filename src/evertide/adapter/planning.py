@@ -101,6 +101,7 @@ class Planner:
             user=session.user,
             experimental=self._env.experimental,
             prepared={n: p.parameter_types for n, p in session.prepared.items()},
+            require_incremental=session.variables.get("require_incremental") == "on",
         )
 
     def request(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from evertide.adapter.catalog_functions import bind_catalog_functions
 from evertide.adapter.dynamic import dynamic_rows
 from evertide.adapter.environment import Environment
+from evertide.adapter.found_rows import pinned_for_rows, rows_found
 from evertide.adapter.leaves import (
     BuiltinLeaf,
     IndexLeaf,
@@ -16,7 +17,6 @@ from evertide.adapter.leaves import (
 )
 from evertide.adapter.read_metrics import count_index_read
 from evertide.adapter.read_plans import ReadPlan
-from evertide.adapter.selection import search, to_rows
 from evertide.adapter.session import Session
 from evertide.adapter.session_values import session_bindings
 from evertide.adapter.timestamp import check_explicit_as_of, check_fixed_as_of, select_as_of
@@ -28,6 +28,7 @@ from evertide.dataflow.description import Import
 from evertide.expr.budget import Budget
 from evertide.expr.interpret import Collection, evaluate, finish
 from evertide.expr.locality import interpreted_only
+from evertide.expr.recursion import is_recursive
 from evertide.expr.relation import Finishing, Join, Relation
 from evertide.expr.scalar import Literal, Parameter, Scalar, SessionCall
 from evertide.expr.transform.fold_constants import fold_constants
@@ -45,6 +46,9 @@ from evertide.vocab.update import Update
 
 # Above this many updates a query runs as a Spark job on a replica.
 SPARK_RECORDS = 200_000
+# The same for one that goes round: a replica follows what each iteration changes, the interpreter
+# here computes all of it each time. A chain of 20 edges takes either some tens of milliseconds.
+RECURSION_RECORDS = 20
 # From so many updates on, rows are looked for in columns.
 IMAGE_RECORDS = 500
 # Above this many rows the interpreter runs on a thread, so that other sessions go on.
@@ -293,14 +297,16 @@ async def _by_image(
     if leaf is None or await env.storage.records(leaf.collection) < IMAGE_RECORDS:
         return None
     await env.storage.wait_for_upper(leaf.collection, as_of)
-    image = await env.storage.columns.image(leaf.collection, as_of)
-    types = leaf.collection.desc.types
-    found = None if image is None else search(image, leaf.predicates, types)
-    if found is None or sum(map(len, found.places)) > SPARK_RECORDS:
-        return None
-    table, counts = found.table()
-    rows = Collection(list(zip(to_rows(table, types), counts.tolist(), strict=True)), [])
-    return dict.fromkeys(read.leaves, rows)
+    rows = None
+    if not leaf.collection.is_table and (pinned := pinned_for_rows(leaf.predicates)) is not None:
+        near = await env.storage.columns.near.at(leaf.collection, as_of)
+        if near is not None:
+            later = near.later(pinned.column, pinned.values, as_of)
+            rows = rows_found(near.image, leaf, later, SPARK_RECORDS)
+    if rows is None:
+        image = await env.storage.columns.image(leaf.collection, as_of)
+        rows = None if image is None else rows_found(image, leaf, (), SPARK_RECORDS)
+    return None if rows is None else dict.fromkeys(read.leaves, Collection(rows, []))
 
 
 def searched_leaf(read: Read) -> ShardLeaf | None:
@@ -321,7 +327,8 @@ async def compute_rows(read: Read, fetched: Mapping[GlobalId, Collection]) -> li
         found = evaluate(read.relation, fetched.__getitem__, budget)
         return finish(found, read.finishing, read.relation.types)
 
-    if total <= (THREAD_ROWS_JOINED if _joins(read.relation) else THREAD_ROWS):
+    few = THREAD_ROWS_JOINED if _joins(read.relation) else THREAD_ROWS
+    if total <= few and not is_recursive(read.relation):  # which may go on without any rows
         return compute()
     try:
         return await asyncio.to_thread(compute)
@@ -372,7 +379,8 @@ async def large(read: Read, env: Environment) -> bool:
         return False
     if interpreted_only(read.relation) is not None:
         return False
-    return sum([await env.storage.records(leaf.collection) for leaf in shards]) > SPARK_RECORDS
+    most = RECURSION_RECORDS if is_recursive(read.relation) else SPARK_RECORDS
+    return sum([await env.storage.records(leaf.collection) for leaf in shards]) > most
 
 
 async def by_spark(read: Read, env: Environment, as_of: Timestamp) -> Collection | None:

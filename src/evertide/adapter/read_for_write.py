@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from evertide.adapter.direct_read import DirectRead, direct_read
 from evertide.adapter.environment import Environment
 from evertide.adapter.leaves import Leaf, ShardLeaf
 from evertide.adapter.read import (
@@ -17,11 +18,11 @@ from evertide.adapter.read import (
     fetch_leaf,
     hold_domain,
     plan_read,
+    read_domain,
 )
 from evertide.adapter.selection import Found, find_rows, to_rows
 from evertide.adapter.session import Session
 from evertide.adapter.transaction import ReadSet, SeenImage, Writing
-from evertide.catalog.objects import Item
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.compute import Unanswered
 from evertide.controller.stillness import shards_below
@@ -30,13 +31,15 @@ from evertide.dataflow.description import Import
 from evertide.expr.interpret import Collection, consolidated, finish
 from evertide.expr.relation import Filter, Get
 from evertide.expr.traverse import gets
+from evertide.persist.coding.batch import FEW_ROWS
 from evertide.persist.faults import BelowSince
-from evertide.persist.image import advance
 from evertide.persist.leases import ReadHold
-from evertide.persist.txn import TableWrite, diff_rows, diff_table, diffs_at
+from evertide.persist.txn import TableWrite, diff_rows
 from evertide.vocab.datum import Row
 from evertide.vocab.errors import InvalidTransactionState, ObjectNotInPrerequisiteState
-from evertide.vocab.ids import GlobalId
+from evertide.vocab.ids import GlobalId, ShardId
+from evertide.vocab.relation_desc import RelationDesc
+from evertide.vocab.sql_type import SqlType
 from evertide.vocab.timestamp import Timestamp, step_back
 
 
@@ -58,6 +61,21 @@ class WriteRead:
     @property
     def as_of(self) -> Timestamp:
         return step_back(self.read_set.upper)
+
+    def direct(self, question: Question) -> DirectRead | None:
+        """A read without choices, where there is one; what it depends on is noted.
+
+        Only where the table's image is at hand: else an index may be the better way.
+        """
+        found = direct_read(question, self.snapshot)
+        if found is None:
+            return None
+        table = found.leaf.collection
+        changed = any(self.writing.changes.values())  # of which indexes do not know
+        if not changed and not self.env.storage.images.kept(table.shard_id, table.desc):
+            return None
+        self.read_set.collections[table.shard_id] = table
+        return found
 
     def plan(self, question: Question, *, use_indexes: bool = True) -> Read:
         """The choices of a read; what it depends on is noted."""
@@ -83,8 +101,15 @@ class WriteRead:
                 "the transaction's timestamp is no longer readable", hint="Restart the transaction."
             ) from None
         if self.in_block and transaction is not None and not transaction.holds:
-            transaction.holds.append(await hold_domain(read, self.env, self.as_of))
+            transaction.holds.append(await self._hold_domain(read))
         return hold
+
+    async def _hold_domain(self, read: Read) -> ReadHold:
+        """As hold_domain, without a look at the store where this process's leases cover it all."""
+        try:
+            return await self.env.storage.hold(read_domain(read), self.as_of)
+        except BelowSince:
+            return await hold_domain(read, self.env, self.as_of)
 
 
 def base_collections(global_ids: Sequence[GlobalId], snapshot: Snapshot) -> list[Import]:
@@ -111,6 +136,12 @@ async def read_rows(question: Question, how: WriteRead) -> list[Row]:
 
 async def read_found(question: Question, how: WriteRead) -> tuple[list[Row], Found | None]:
     """The rows of a question, and where in a table's image the rows are that they were made of."""
+    direct = how.direct(question)
+    if direct is not None:
+        found = await _found_directly(direct, how)
+        if found is not None:
+            rows = _repeated(found, direct.leaf.collection.desc.types)
+            return direct.followed(rows), found
     read = how.plan(question, use_indexes=not _passes_indexes(question, how))
     with await how.hold(read):
         try:
@@ -120,28 +151,40 @@ async def read_found(question: Question, how: WriteRead) -> tuple[list[Row], Fou
             return await _rows(how.plan(question, use_indexes=False), how)
 
 
-def note_update(found: Found, table: Item, added: Sequence[Row], how: WriteRead) -> None:
-    """What the transaction's next statement sees after rows were replaced, one for one."""
-    assert table.shard_id is not None
-    _, counts = found.table()
-    if not found.exact or counts.sum() != len(added):
-        return
-    image = found.image.without(found.places)
-    if added:
-        new = TableWrite(table.desc, [(row, 1) for row in added])
-        updates = diffs_at(table.desc, diff_table(new), how.as_of)
-        later = advance(image, updates, how.as_of, image.boundary)
-        assert later is not None, "rows can always be added"
-        image = later
-    changes = len(how.writing.changes_of(table.shard_id)) + 1
-    how.writing.images[table.shard_id] = SeenImage(image, changes)
+def note_gone(found: Found, shard_id: ShardId, count: int, how: WriteRead) -> None:
+    """What the transaction sees once so many rows, those found, are gone: its next change."""
+    if found.exact and found.count == count:
+        changes = len(how.writing.changes_of(shard_id)) + 1
+        image = found.image.without(found.places)
+        how.writing.images[shard_id] = SeenImage(image, changes)
 
 
-async def read_gone(question: Question, how: WriteRead) -> pa.Table | None:
-    """Rows that a DELETE selects, with how often each goes as a negative d, all as columns.
+async def read_gone(
+    question: Question, desc: RelationDesc, how: WriteRead
+) -> tuple[TableWrite, int] | None:
+    """Rows that a DELETE selects, which go, and how many they are; many are left as columns.
 
     None where that cannot be told without looking at them one by one.
     """
+    read = how.direct(question) or _selected(question, how)
+    if read is None:
+        return None
+    found = await _found_directly(read, how)
+    if found is None:
+        return None
+    table, counts = found.table()
+    count = int(counts.sum())
+    if count:
+        note_gone(found, read.leaf.collection.shard_id, count, how)
+    if len(counts) < FEW_ROWS:
+        rows = to_rows(table, desc.types)
+        return TableWrite(desc, list(zip(rows, (-counts).tolist(), strict=True))), count
+    gone = table.append_column("d", pa.array(-counts))
+    return TableWrite(desc, (), (gone,)), count
+
+
+def _selected(question: Question, how: WriteRead) -> DirectRead | None:
+    """Conditions over one table that had to be planned; None where it is more than that."""
     read = how.plan(question, use_indexes=not _passes_indexes(question, how))
     match read.relation:
         case Get(global_id=global_id) | Filter(input=Get(global_id=global_id)):
@@ -150,18 +193,23 @@ async def read_gone(question: Question, how: WriteRead) -> pa.Table | None:
             return None
     if not isinstance(leaf, ShardLeaf) or not leaf.collection.is_table:
         return None
-    with await how.hold(read):
-        found = await find_rows(leaf, how.env.storage, how.as_of, how.writing)
-    if found is None or not found.exact:
-        return None
+    return DirectRead(read, leaf, ())
+
+
+async def _found_directly(read: DirectRead, how: WriteRead) -> Found | None:
+    """Exactly the rows that match; None where columns cannot tell."""
+    with await how.hold(read.read):
+        found = await find_rows(read.leaf, how.env.storage, how.as_of, how.writing)
+    return found if found is not None and found.exact else None
+
+
+def _repeated(found: Found, types: Sequence[SqlType]) -> list[Row]:
+    """The rows, each as often as it is there."""
     table, counts = found.table()
-    if len(counts):
-        # What the transaction's next statement sees.
-        shard_id = leaf.collection.shard_id
-        changes = len(how.writing.changes_of(shard_id)) + 1
-        seen = SeenImage(found.image.without(found.places), changes)
-        how.writing.images[shard_id] = seen
-    return table.append_column("d", pa.array(-counts))
+    rows = to_rows(table, types)
+    if len(rows) == found.count:
+        return rows
+    return [row for row, count in zip(rows, counts.tolist(), strict=True) for _ in range(count)]
 
 
 def _passes_indexes(question: Question, how: WriteRead) -> bool:

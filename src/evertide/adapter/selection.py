@@ -48,6 +48,11 @@ class Found:
         """The rows, and how often each is there."""
         return self.image.take(self.places)
 
+    @property
+    def count(self) -> int:
+        """How many rows, each counted as often as it is there."""
+        return self.image.count(self.places)
+
 
 async def find_rows(
     leaf: ShardLeaf, storage: Storage, as_of: Timestamp, writing: Writing
@@ -62,11 +67,10 @@ async def find_rows(
 async def table_image(
     leaf: ShardLeaf, storage: Storage, as_of: Timestamp, writing: Writing
 ) -> TableImage | None:
-    """The table at the timestamp, after what the transaction did to it."""
+    """The table at the timestamp, which is complete, after what the transaction did to it."""
     shard_id, desc = leaf.collection.shard_id, leaf.collection.desc
     seen = writing.images.get(shard_id)
     if seen is None:
-        await storage.wait_for_upper(leaf.collection, as_of)
         image = await storage.images.at(shard_id, desc, as_of)
         if image is None:
             return None

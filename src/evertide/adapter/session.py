@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from evertide.adapter.client import Prepared, RowStream
 from evertide.adapter.transaction import Transaction
@@ -58,13 +59,12 @@ class Session:
     @property
     def search_path(self) -> tuple[str, ...]:
         """Schemas in order, without quotes."""
-        parts = self.variables.get("search_path").split(",")
-        return tuple(part.strip().strip('"') for part in parts if part.strip())
+        return _schemas(self.variables.get("search_path"))
 
     @property
     def statement_timeout_ms(self) -> int:
         """0: no limit."""
-        return duration_ms(self.variables.get("statement_timeout")) or 0
+        return _milliseconds(self.variables.get("statement_timeout"))
 
     def end_transaction(self) -> None:
         """Forget the transaction and what lived in it."""
@@ -73,6 +73,19 @@ class Session:
         self.transaction = None
         self.cursors.clear()
         self.variables.end_transaction()
+
+
+# Asked for with every statement, and seldom another text than the last time.
+
+
+@lru_cache(maxsize=256)
+def _schemas(search_path: str) -> tuple[str, ...]:
+    return tuple(part.strip().strip('"') for part in search_path.split(",") if part.strip())
+
+
+@lru_cache(maxsize=256)
+def _milliseconds(duration: str) -> int:
+    return duration_ms(duration) or 0
 
 
 def split_options(options: str) -> dict[str, str]:

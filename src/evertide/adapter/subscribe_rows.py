@@ -7,8 +7,7 @@ from operator import attrgetter, itemgetter
 
 from evertide.adapter.subscribe_feed import Batch
 from evertide.expr.compile import compile_scalar
-from evertide.expr.interpret import picker
-from evertide.expr.row_key import group_key, in_order
+from evertide.expr.row_key import group_key, in_order, picker
 from evertide.sql.plan.plans import DiffForm, EnvelopeForm, SubscribePlan
 from evertide.vocab.datum import Datum, Row
 from evertide.vocab.errors import decode_error

@@ -1,8 +1,11 @@
 """Changes of a stored collection, and of a constant, for one subscription."""
 
+import asyncio
+
 from evertide.adapter.subscribe_feed import Batch, Feed, Feeds, Listener, add_up
 from evertide.controller.storage import Storage
 from evertide.dataflow.description import Import
+from evertide.expr.budget import Budget
 from evertide.expr.interpret import Collection, evaluate
 from evertide.expr.relation import Relation
 from evertide.vocab.errors import SqlError
@@ -62,7 +65,12 @@ class ConstantSource:
     async def next_batch(self) -> Batch:
         if self._failure is not None:
             raise self._failure
-        found = evaluate(self._relation, _no_collection)
+        budget = Budget()
+        try:
+            # On a thread: a recursion takes long where it ends late.
+            found = await asyncio.to_thread(evaluate, self._relation, _no_collection, budget)
+        finally:
+            budget.cancel()
         updates = [Update(row, self._as_of, diff) for row, diff in found.rows]
         updates += [Update((), self._as_of, diff, error) for error, diff in found.errors]
         told = add_up(updates, self._relation.types) if self._snapshot else ()

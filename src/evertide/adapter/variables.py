@@ -126,6 +126,8 @@ VARIABLES: Mapping[str, Variable] = {
         Variable("mz_version", f"{VERSION} (evertide)", "The version clients check.",
                  reported=True, read_only=True),
         Variable("real_time_recency", "off", "Not offered.", _boolean),
+        Variable("require_incremental", "off",
+                 "Refuse views, indexes and subscriptions that recompute.", _boolean),
         Variable("search_path", "public", "Schemas looked through for bare names.",
                  reported=True),
         Variable("server_version", SERVER_VERSION, "The PostgreSQL version spoken.",

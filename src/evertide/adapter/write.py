@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from evertide.adapter.client import CommandResponse, Response, RowsResponse
 from evertide.adapter.environment import Environment
@@ -19,7 +18,7 @@ from evertide.adapter.group_commit import NotTheUpper
 from evertide.adapter.read import Question, run_read
 from evertide.adapter.read_for_write import (
     WriteRead,
-    note_update,
+    note_gone,
     read_found,
     read_gone,
     read_rows,
@@ -31,9 +30,9 @@ from evertide.adapter.transaction import ReadSet, Writing
 from evertide.catalog.objects import Item, Table
 from evertide.catalog.snapshot import Snapshot
 from evertide.expr.compile import compile_scalar
-from evertide.expr.relation import Finishing, Map
+from evertide.expr.relation import Constant, Finishing, Map
 from evertide.expr.scalar import Literal
-from evertide.expr.transform.substitute import Bindings, substitute_scalar
+from evertide.expr.transform.substitute import substitute_scalar
 from evertide.expr.traverse import gets
 from evertide.persist.txn import TableWrite
 from evertide.sql.plan.plans import (
@@ -61,6 +60,12 @@ class Change:
     write: TableWrite
     count: int
     shown: Sequence[Row] = ()
+    # Rows that go before those of `write` come.
+    gone: TableWrite | None = None
+
+    @property
+    def empty(self) -> bool:
+        return self.write.empty and (self.gone is None or self.gone.empty)
 
 
 Compute: TypeAlias = Callable[[WriteRead], Awaitable[Change]]
@@ -86,12 +91,15 @@ async def run_insert(
     async def compute(how: WriteRead) -> Change:
         return added(await read_rows(question, how))
 
-    if gets(plan.source.relation):
+    if isinstance(plan.source.relation, Constant) and plan.source.finishing == Finishing():
+        change = added([row for row, times in plan.source.relation.rows for _ in range(times)])
+        await write_change(table, change.write, session, env)
+    elif gets(plan.source.relation):
         change = await _read_then_write(table, compute, session, env, snapshot)
     else:
         change = added(await run_read(question, session, env, snapshot))
         await write_change(table, change.write, session, env)
-    return _answer("INSERT 0", change, plan.returning, _bindings(question, session, env))
+    return _answer("INSERT 0", change, plan.returning, question, session, env)
 
 
 async def _insert_columns(
@@ -105,7 +113,7 @@ async def _insert_columns(
     shown = [] if plan.returning is None else to_rows(rows, table.desc.types)
     change = Change(TableWrite(table.desc, (), (diffs,)), rows.num_rows, shown)
     await write_change(table, change.write, session, env)
-    return _answer("INSERT 0", change, plan.returning, session_bindings(session, env, MIN_TS))
+    return _answer("INSERT 0", change, plan.returning, None, session, env)
 
 
 async def run_delete(
@@ -121,15 +129,14 @@ async def run_delete(
 
     async def compute(how: WriteRead) -> Change:
         if plan.returning is None:
-            gone = await read_gone(question, how)
+            gone = await read_gone(question, table.desc, how)
             if gone is not None:
-                count = -(pc.sum(gone["d"]).as_py() or 0)
-                return Change(TableWrite(table.desc, (), (gone,)), count)
+                return Change(*gone)
         rows = await read_rows(question, how)
         return Change(TableWrite(table.desc, [(row, -1) for row in rows]), len(rows), rows)
 
     change = await _read_then_write(table, compute, session, env, snapshot)
-    return _answer("DELETE", change, plan.returning, _bindings(question, session, env))
+    return _answer("DELETE", change, plan.returning, question, session, env)
 
 
 async def run_update(
@@ -152,12 +159,14 @@ async def run_update(
         added = [row[arity:] for row in both]
         check_not_null(added, table.desc, table.name)
         if found is not None and both:
-            note_update(found, table, added, how)
-        diffs = [(row[:arity], -1) for row in both] + [(row, 1) for row in added]
-        return Change(TableWrite(table.desc, diffs), len(both), added)
+            assert table.shard_id is not None
+            note_gone(found, table.shard_id, len(both), how)
+        gone = TableWrite(table.desc, [(row[:arity], -1) for row in both])
+        new = TableWrite(table.desc, [(row, 1) for row in added])
+        return Change(new, len(both), added, gone)
 
     change = await _read_then_write(table, compute, session, env, snapshot)
-    return _answer("UPDATE", change, plan.returning, _bindings(question, session, env))
+    return _answer("UPDATE", change, plan.returning, question, session, env)
 
 
 async def _read_then_write(
@@ -178,7 +187,7 @@ async def _read_then_write(
             alone = Writing(read_set=ReadSet(await env.txns.upper()))
             how = WriteRead(session, env, snapshot, alone, False)
             change = await _compute(table, compute, how)
-            if change.write.empty or await commit_if_unchanged(alone, env) is True:
+            if change.empty or await commit_if_unchanged(alone, env) is True:
                 return change
     raise SerializationFailure(
         f'could not write to table "{table.name}": other writers were always first',
@@ -189,6 +198,8 @@ async def _read_then_write(
 async def _compute(table: Item, compute: Compute, how: WriteRead) -> Change:
     change = await compute(how)
     assert table.shard_id is not None
+    if change.gone is not None:
+        how.writing.add(table.shard_id, table.name, change.gone)
     how.writing.add(table.shard_id, table.name, change.write)
     return change
 
@@ -222,15 +233,16 @@ async def commit_if_unchanged(
     """
     writes, read_set = work.writes(), work.read_set
     assert read_set is not None, "what depends on nothing goes to group commit"
+    upper = read_set.upper
     for _ in range(attempts):
-        # First the upper, then the states: these hold at least what that promises.
-        upper = await env.txns.upper()
-        if upper != read_set.upper and not await _unchanged(read_set, env):
-            return False
         outcome = await env.writes.write_if(writes, work.names, upper)
         if not isinstance(outcome, NotTheUpper):
             _note_images(work, outcome, env)
             return True
+        # First the upper, then the states: these hold at least what that promises.
+        upper = outcome.actual
+        if not await _unchanged(read_set, env):
+            return False
     return None
 
 
@@ -244,14 +256,18 @@ def _note_images(work: Writing, at: Timestamp, env: Environment) -> None:
     """The next statement that looks for rows should find the images up to date.
 
     Nobody else has changed the tables that were read, so an image with all of the transaction's
-    changes is the table at its timestamp.
+    changes is the table at its timestamp. Rows that came last may still be missing in it: they are
+    added when somebody looks for some.
     """
     for shard_id, changes in work.changes.items():
-        seen = work.images.get(shard_id)
-        whole = seen is not None and seen.changes == len(changes)
-        image = seen.image if seen is not None and whole else None
-        if changes:
-            env.storage.images.committed(shard_id, changes[-1].desc, image, at)
+        if not changes:
+            continue
+        seen, images, desc = work.images.get(shard_id), env.storage.images, changes[-1].desc
+        later = [] if seen is None else changes[seen.changes :]
+        if seen is not None and all(change.only_adds for change in later):
+            images.committed(shard_id, desc, seen.image, at, later)
+        else:
+            images.committed(shard_id, desc, None, at)
 
 
 async def write_change(table: Item, write: TableWrite, session: Session, env: Environment) -> None:
@@ -261,12 +277,8 @@ async def write_change(table: Item, write: TableWrite, session: Session, env: En
     if transaction is not None and transaction.explicit:
         transaction.start_writing().add(table.shard_id, table.name, write)
     elif not write.empty:
-        await env.writes.write({table.shard_id: write}, {table.shard_id: table.name})
-
-
-def _bindings(question: Question, session: Session, env: Environment) -> Bindings:
-    """What RETURNING may name beside columns; no timestamp was chosen for mz_now()."""
-    return question.bindings | session_bindings(session, env, MIN_TS)
+        at = await env.writes.write({table.shard_id: write}, {table.shard_id: table.name})
+        env.storage.images.committed(table.shard_id, table.desc, None, at)
 
 
 def check_not_null(rows: Sequence[Row], desc: RelationDesc, table: str) -> None:
@@ -293,9 +305,20 @@ def table_of(table_id: ItemId, snapshot: Snapshot) -> Item:
     return item
 
 
-def _answer(word: str, change: Change, returning: Returning | None, bindings: Bindings) -> Response:
+def _answer(
+    word: str,
+    change: Change,
+    returning: Returning | None,
+    question: Question | None,
+    session: Session,
+    env: Environment,
+) -> Response:
     if returning is None:
         return CommandResponse(f"{word} {change.count}")
+    # What RETURNING may name beside columns; no timestamp was chosen for mz_now().
+    bindings = session_bindings(session, env, MIN_TS)
+    if question is not None:
+        bindings = question.bindings | bindings
     bound = [substitute_scalar(scalar, bindings) for scalar in returning.scalars]
     functions = [compile_scalar(scalar) for scalar in bound]
     returned = [tuple(function(row) for function in functions) for row in change.shown]

@@ -140,6 +140,7 @@ def _environment(boot: Boot, opened: Opened) -> Environment:
         ComputeClient(Path(boot.runtime)),
         opened.clock,
         boot.config.experimental,
+        {name: size.partitions for name, size in boot.config.sizes.items()},
     )
 
 

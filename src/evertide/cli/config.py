@@ -6,6 +6,8 @@ from pathlib import Path
 
 import msgspec
 
+from evertide.cli.sizes import Size
+
 EXIT_OK = 0
 EXIT_USAGE = 2
 EXIT_FENCED = 3
@@ -48,7 +50,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     oracle: str
     # None: whichever the environment has.
     catalog: str | None = None
-    sizes: str | None = None
+    sizes: dict[str, Size] = {}
     experimental: bool = False
     tick_engine: str = "auto"
     adapters: int = 1
@@ -97,8 +99,9 @@ def check(config: Config) -> Config:
     if config.catalog is not None:
         _check_choice("catalog", config.catalog, CATALOGS)
     _check_choice("tick-engine", config.tick_engine, ("auto", "spark"))
-    if config.sizes is not None:
-        raise UsageError("--sizes: a size table of one's own comes with step 5")
+    for name, size in config.sizes.items():
+        if size.secret_file is not None and not Path(size.secret_file).is_file():
+            raise UsageError(f"--sizes: secret_file of {name} is not a file: {size.secret_file}")
     if not 1 <= config.adapters <= 64:
         raise UsageError("--adapters must be between 1 and 64")
     for address in (config.sql_addr, config.internal_sql_addr, config.http_addr):
@@ -150,5 +153,7 @@ class Boot(msgspec.Struct, frozen=True, kw_only=True):
     # adapter: its number; replica: the name of its process.
     index: int = 0
     process: str = ""
+    # replica: what the catalog calls its size; None: it has none.
+    size: str | None = None
     # Where an adapter that is started again must listen: clients know these addresses.
     listen: ReadyLine | None = None

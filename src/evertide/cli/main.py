@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from evertide.cli.config import CATALOGS, EXIT_USAGE, Config, UsageError, check, is_postgres
+from evertide.cli.sizes import BadSizes, Size, read_sizes
 
 # Flags and their help; in brackets what holds without them.
 _STORES: Final = (
@@ -93,7 +94,13 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how many processes answer clients; each listens 10 ports further on",
     )
-    parser.add_argument("--sizes", default=None, metavar="FILE", help="the size table of replicas")
+    parser.add_argument(
+        "--sizes",
+        type=Path,
+        default=None,
+        metavar="FILE",
+        help="a JSON table of replica sizes: Spark master, cores, memory_mb, partitions",
+    )
     parser.add_argument(
         "--experimental", action="store_true", help="allow virtual clusters to be created"
     )
@@ -145,7 +152,7 @@ def config_of(arguments: argparse.Namespace) -> Config:
             blob=arguments.blob or f"file:{root}/blob",
             oracle=arguments.oracle or consensus,
             catalog=arguments.catalog,
-            sizes=getattr(arguments, "sizes", None),
+            sizes=_sizes(getattr(arguments, "sizes", None)),
             experimental=getattr(arguments, "experimental", False),
             tick_engine=getattr(arguments, "tick_engine", "auto"),
             adapters=getattr(arguments, "adapters", 1),
@@ -156,6 +163,15 @@ def config_of(arguments: argparse.Namespace) -> Config:
             http_addr=getattr(arguments, "http_addr", Config.__struct_defaults__[-1]),
         )
     )
+
+
+def _sizes(path: Path | None) -> dict[str, Size]:
+    if path is None:
+        return {}
+    try:
+        return read_sizes(path)
+    except BadSizes as error:
+        raise UsageError(f"--sizes {error}") from error
 
 
 def _checked(config: Config) -> Config:

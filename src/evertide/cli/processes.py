@@ -156,11 +156,11 @@ class LocalOrchestrator:
         """Stop what is not wanted any more, start what is new."""
         for name in [n for n in self._children if n not in wanted]:
             await self._children.pop(name).stop()
-        for name in wanted:
+        for name, spec in wanted.items():
             if name not in self._children:
                 child = self._children[name] = Child("replica", name, self._on_fatal)
                 child.start()
-                child.boot(msgspec.structs.replace(self._boot, process=name))
+                child.boot(msgspec.structs.replace(self._boot, process=name, size=spec.size))
 
     async def stop(self) -> None:
         await asyncio.gather(*(child.stop() for child in self._children.values()))

@@ -15,6 +15,7 @@ import uvloop
 from evertide.catalog.snapshot import Snapshot
 from evertide.cli.child import parent_gone, run_child, until_stopped
 from evertide.cli.config import Boot
+from evertide.cli.sizes import Size
 from evertide.cli.stores import Opened, join_generation, notifying
 from evertide.controller.compute import socket_path
 from evertide.controller.follow import Follower, imports_by_id
@@ -88,8 +89,16 @@ async def _run(boot: Boot, opened: Opened, notifier: Notifier) -> int:
     worker = Worker(opened.persist, opened.storage, driver)
     unsubscribe = notifier.subscribe(lambda _: worker.wake())
     follower = CatalogFollower(boot.process, opened, worker)
-    settings = SessionSettings(scratch / "spark")
-    application = SparkApplication(settings, worker, opened.storage, boot.config.tick_engine)
+    # One that the size table does not name is local.
+    size = boot.config.sizes.get(boot.size or "", Size())
+    settings = _settings(size, scratch / "spark")
+    application = SparkApplication(
+        settings,
+        worker,
+        opened.storage,
+        boot.config.tick_engine,
+        size.hydrate_records,
+    )
     subscribes = Subscribes(worker, opened.storage, opened.storage.following)
     server = PeekServer(worker, follower, application.one_shot, subscribes)
     await server.start(socket_path(runtime, boot.process))
@@ -108,6 +117,19 @@ async def _run(boot: Boot, opened: Opened, notifier: Notifier) -> int:
         await server.stop()
         await application.stop()
         await opened.close()
+
+
+def _settings(size: Size, directory: Path) -> SessionSettings:
+    """What a size says of its Spark application."""
+    return SessionSettings(
+        directory,
+        workers=size.cores,
+        memory_mb=size.memory_mb,
+        master=size.master,
+        partitions=size.partitions,
+        address=size.address,
+        secret_file=None if size.secret_file is None else Path(size.secret_file),
+    )
 
 
 if __name__ == "__main__":
