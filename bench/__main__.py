@@ -14,6 +14,7 @@ from pathlib import Path
 
 from bench import (
     catalog,
+    crossover,
     idle_views,
     joined,
     memory,
@@ -23,6 +24,7 @@ from bench import (
     storage,
     storage_listen,
     storage_snapshot,
+    subscribe,
 )
 from bench.figure import Figure
 from bench.host import describe
@@ -41,8 +43,10 @@ MEASURES: Mapping[str, Callable[[Place], Sequence[Figure]]] = {
     "lookup": statements.measure_lookup,
     "join": joined.measure,
     "idle": idle_views.measure,
+    "subscribe": subscribe.measure,
     "views": partial(measure_small, chosen=Chosen()),
     "views-large": partial(measure_large, chosen=Chosen()),
+    "crossover": crossover.measure,
     "catalog": catalog.measure,
     "objects": objects.measure,
     "storage": storage.measure,

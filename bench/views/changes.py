@@ -25,6 +25,12 @@ class Batch:
     before: list[Row]
     after: list[Row]
 
+    def texts(self, blocks: bool) -> tuple[str, ...]:
+        """What is sent, one after the other: a transaction block goes as one text."""
+        if not blocks or len(self.statements) == 1:
+            return self.statements
+        return ("; ".join(["BEGIN", *self.statements, "COMMIT"]),)
+
     @property
     def shows(self) -> bool:
         """Whether the key tells that the batch has arrived."""

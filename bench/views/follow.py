@@ -67,13 +67,8 @@ class Follower:
 
     def hand_over(self, batch: Batch) -> None:
         """Returns when the server has acknowledged all of it."""
-        block = self.blocks and len(batch.statements) > 1
-        if block:
-            self.connection.execute("BEGIN", prepare=False)
-        for statement in batch.statements:
-            self.connection.execute(statement, prepare=False)
-        if block:
-            self.connection.execute("COMMIT", prepare=False)
+        for text in batch.texts(self.blocks):
+            self.connection.execute(text, prepare=False)
 
     def require_shown(self, batch: Batch) -> None:
         """Asks for the key and ends the benchmark if the answer is not the model's."""

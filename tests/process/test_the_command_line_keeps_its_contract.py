@@ -24,7 +24,7 @@ def _evertide(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["--blob", "http://bucket/prefix"], "s3://BUCKET/PREFIX"),
         (["--oracle", "sqlite:"], "--oracle must be sqlite:PATH"),
         (["--catalog", "sock"], "persist, stash, shadow"),
-        (["--sizes", "sizes.json"], "step 5"),
+        (["--sizes", "no-such-sizes.json"], "no-such-sizes.json cannot be read"),
         (["--tick-engine", "steam"], "auto, spark"),
         (["--sql-addr", "0.0.0.0:6875"], "loopback"),
         (["--adapters", "0"], "--adapters"),
