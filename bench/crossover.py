@@ -22,8 +22,8 @@ from evertide.dataflow.delta_plan import DeltaPlan
 from evertide.expr.relation import Types
 from evertide.expr.transform.passes import optimize
 from evertide.persist.coding.batch import UpdateBatch, to_batch
+from evertide.spark.building.recompute import CROSSOVER
 from evertide.spark.evaluate import Evaluator
-from evertide.spark.recompute import CROSSOVER
 from evertide.spark.tables import desc_of
 from evertide.sql.plan.plans import SelectPlan
 from evertide.vocab.datum import Datum, Row

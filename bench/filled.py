@@ -10,7 +10,7 @@ from typing import cast
 
 from evertide.adapter.ddl_ops import ops_for
 from evertide.adapter.session import DEFAULT_USER
-from evertide.adapter.shard_changes import shard_changes
+from evertide.adapter.writing.shard_changes import shard_changes
 from evertide.catalog.durable.bootstrap import DEFAULT_ROLE_ID
 from evertide.catalog.ops import Op
 from evertide.catalog.service import CatalogService

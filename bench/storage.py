@@ -12,8 +12,8 @@ import uvloop
 
 from bench.figure import RUNS, AsyncStep, Figure, Runs, alternating_async
 from bench.place import Place
-from evertide.adapter.committer import ClaimingCommitter
-from evertide.adapter.group_commit import GroupCommit
+from evertide.adapter.writing.committer import ClaimingCommitter
+from evertide.adapter.writing.group_commit import GroupCommit
 from evertide.oracle.batching import BatchingOracle
 from evertide.oracle.durable import DurableOracle
 from evertide.oracle.protocol import TimestampOracle

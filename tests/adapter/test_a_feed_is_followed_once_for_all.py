@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from evertide.adapter import subscribe_feed
-from evertide.adapter.subscribe_feed import Batch, Feed, Feeds, Listener
+from evertide.adapter.subscribe import feed as subscribe_feed
+from evertide.adapter.subscribe.feed import Batch, Feed, Feeds, Listener
 from evertide.controller.stillness import Look
 from evertide.controller.storage import Storage
 from evertide.dataflow.description import Import

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from evertide.adapter.environment import Environment
-from evertide.adapter.leaves import IndexLeaf
-from evertide.adapter.read import Question, Read, plan_read
+from evertide.adapter.reading.leaves import IndexLeaf
+from evertide.adapter.reading.read import Question, Read, plan_read
 from evertide.adapter.session import Session
 from evertide.adapter.variables import Variables
 from evertide.sql.plan.plans import SelectPlan

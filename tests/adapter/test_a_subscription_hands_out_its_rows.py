@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from evertide.adapter.subscribe_feed import Batch
-from evertide.adapter.subscribe_rows import ChangeRows
-from evertide.adapter.subscribe_stream import Subscription
+from evertide.adapter.subscribe.feed import Batch
+from evertide.adapter.subscribe.rows import ChangeRows
+from evertide.adapter.subscribe.stream import Subscription
 from evertide.expr.relation import Get
 from evertide.sql.plan.plans import DiffForm, SubscribePlan
 from evertide.vocab.datum import Row

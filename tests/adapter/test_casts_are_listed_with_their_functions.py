@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from evertide.adapter.listed_functions import listed_functions
+from evertide.adapter.lookups.listed_functions import listed_functions
 from evertide.catalog.builtin.postgres import pg_desc
 from evertide.expr.functions.procedures import Procedure, procedures_by_oid
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from evertide.adapter.catalog_functions import bind_catalog_functions
+from evertide.adapter.lookups.catalog_functions import bind_catalog_functions
 from evertide.adapter.session import Session
 from evertide.adapter.variables import Variables
 from evertide.catalog.objects import CatalogUpdate, Comment, ObjectKind

@@ -5,8 +5,8 @@ from collections.abc import Coroutine, Mapping
 
 import pytest
 
-from evertide.adapter.group_commit import GroupCommit
-from evertide.adapter.see_through import see_through
+from evertide.adapter.reading.see_through import see_through
+from evertide.adapter.writing.group_commit import GroupCommit
 from evertide.persist.handle import PersistClient
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
 from evertide.persist.txn import CommitOutcome, Committed, TableWrite, Txns

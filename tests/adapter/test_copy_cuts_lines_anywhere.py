@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from evertide.adapter import copy_lines
-from evertide.adapter.copy_lines import LineCutter, cut_fields
+from evertide.adapter.writing import copy_lines
+from evertide.adapter.writing.copy_lines import LineCutter, cut_fields
 from evertide.sql.plan.plans import CopyFormat
 from evertide.vocab.errors import BadCopyFileFormat, CharacterNotInRepertoire
 

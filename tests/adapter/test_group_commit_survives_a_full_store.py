@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from evertide.adapter.committer import AskingCommitter, ClaimingCommitter
-from evertide.adapter.group_commit import GroupCommit
+from evertide.adapter.writing.committer import AskingCommitter, ClaimingCommitter
+from evertide.adapter.writing.group_commit import GroupCommit
 from evertide.oracle.memory import MemoryOracle
 from evertide.persist.faults import Fenced, StoreFailing, StoreFull
 from evertide.persist.handle import PersistClient

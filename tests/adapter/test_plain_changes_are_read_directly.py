@@ -8,8 +8,8 @@ from decimal import Decimal
 
 import pytest
 
-from evertide.adapter.direct_read import DirectRead, direct_read
-from evertide.adapter.read import Question
+from evertide.adapter.reading.read import Question
+from evertide.adapter.writing.direct_read import DirectRead, direct_read
 from evertide.expr.compile import compile_predicates
 from evertide.expr.interpret import Collection, evaluate
 from evertide.expr.relation import Finishing, Map

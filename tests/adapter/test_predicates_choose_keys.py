@@ -8,8 +8,8 @@ import random
 
 import pytest
 
-from evertide.adapter.index_lookup import MAX_SPANS, KeySpans, key_spans
-from evertide.adapter.leaves import IndexLeaf, ShardLeaf
+from evertide.adapter.reading.index_lookup import MAX_SPANS, KeySpans, key_spans
+from evertide.adapter.reading.leaves import IndexLeaf, ShardLeaf
 from evertide.dataflow.lookup import Lookup
 from evertide.expr.compile import compile_scalar
 from evertide.expr.relation import Filter

@@ -1,7 +1,7 @@
 """What of a read is worked out once is used again only while it is true."""
 
-from evertide.adapter import read_plans
-from evertide.adapter.read_plans import ReadPlans
+from evertide.adapter.reading import plans as read_plans
+from evertide.adapter.reading.plans import ReadPlans
 from evertide.expr.relation import Relation
 from evertide.sql.plan.plans import SelectPlan
 from tests.sql.database import Database, new_database

@@ -6,8 +6,8 @@ with the condition asked about each row.
 
 import pytest
 
-from evertide.adapter.leaves import ShardLeaf
-from evertide.adapter.selection import search, to_rows
+from evertide.adapter.reading.leaves import ShardLeaf
+from evertide.adapter.reading.selection import search, to_rows
 from evertide.expr.compile import compile_predicates
 from evertide.expr.relation import Filter
 from evertide.expr.traverse import walk

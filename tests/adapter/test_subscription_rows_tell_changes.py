@@ -5,8 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from evertide.adapter.subscribe_feed import Batch, add_up
-from evertide.adapter.subscribe_rows import ChangeRows
+from evertide.adapter.subscribe.feed import Batch, add_up
+from evertide.adapter.subscribe.rows import ChangeRows
 from evertide.expr.relation import Get, OrderKey
 from evertide.expr.scalar import ColumnRef
 from evertide.sql.plan.plans import ChangeForm, DiffForm, EnvelopeForm, SubscribePlan

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import pytest
 
-from evertide.adapter import subscribe_cluster
-from evertide.adapter.subscribe_cluster import Asked, ClusterSource
-from evertide.adapter.subscribe_feed import Batch
+from evertide.adapter.subscribe import cluster as subscribe_cluster
+from evertide.adapter.subscribe.cluster import Asked, ClusterSource
+from evertide.adapter.subscribe.feed import Batch
 from evertide.controller.compute import OnResponse, Unanswered
 from evertide.dataflow.protocol import (
     BatchResponse,

@@ -11,8 +11,8 @@ from random import Random
 
 import pytest
 
-from evertide.adapter.found_rows import pinned_for_rows, rows_found
-from evertide.adapter.leaves import ShardLeaf
+from evertide.adapter.reading.found_rows import pinned_for_rows, rows_found
+from evertide.adapter.reading.leaves import ShardLeaf
 from evertide.controller import near
 from evertide.controller.storage import Storage
 from evertide.dataflow.description import Derived, Import

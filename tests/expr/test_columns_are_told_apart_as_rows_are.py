@@ -14,7 +14,7 @@ from evertide.expr.columnar.hashes import hash_bytes, hash_keys, hash_matrix
 from evertide.expr.relation import OrderKey, Types
 from evertide.expr.row_key import identity_function, order_key
 from evertide.persist.coding.keys import key_encoder, row_key_encoder
-from evertide.spark.layer import add_up as add_up_rows
+from evertide.spark.arrangements.layer import add_up as add_up_rows
 from evertide.vocab.datum import Datum, Interval, Row
 from evertide.vocab.sql_type import Kind, SqlType
 

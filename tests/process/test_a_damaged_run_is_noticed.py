@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from evertide.spark.memory import MEMORY_VARIABLE
+from evertide.spark.arrangements.memory import MEMORY_VARIABLE
 from tests.support.server import Server, eventually, running_server
 
 Connection = psycopg.Connection[tuple]

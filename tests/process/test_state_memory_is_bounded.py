@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evertide.spark.memory import DEFAULT_MEMORY_MB, MEMORY_VARIABLE, memory_limit
+from evertide.spark.arrangements.memory import DEFAULT_MEMORY_MB, MEMORY_VARIABLE, memory_limit
 from tests.support.server import Server, eventually, running_server
 
 LIMIT_MB = 8

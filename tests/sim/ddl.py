@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from evertide.adapter.shard_changes import shard_changes
+from evertide.adapter.writing.shard_changes import shard_changes
 from evertide.catalog.durable.codec import decode_object
 from evertide.catalog.objects import Item, ObjectKind
 from evertide.catalog.ops import DropItemsOp, NewTable, Op

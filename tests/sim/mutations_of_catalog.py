@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from evertide.adapter import ddl, dispatch
-from evertide.adapter import shard_changes as changes_of_shards
+from evertide.adapter.writing import shard_changes as changes_of_shards
 from evertide.catalog.durable import shadow
 from evertide.catalog.durable.place import CatalogKind
 from evertide.catalog.service import CatalogService

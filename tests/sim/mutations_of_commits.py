@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import msgspec
 
-from evertide.adapter import committer, group_commit
+from evertide.adapter.writing import committer, group_commit
 from evertide.catalog.durable import persist as durable_catalog
 from evertide.catalog.service import CatalogService
 from evertide.oracle import batching, durable

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
-from evertide.adapter.committer import AskingCommitter, ClaimingCommitter, Committer
-from evertide.adapter.group_commit import GroupCommit
+from evertide.adapter.writing.committer import AskingCommitter, ClaimingCommitter, Committer
+from evertide.adapter.writing.group_commit import GroupCommit
 from evertide.catalog.durable.log import CatalogLog
 from evertide.catalog.durable.openable import LogOpenableCatalog
 from evertide.catalog.durable.persist import PersistLog, catalog_shard

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from evertide.adapter.group_commit import NotTheUpper
-from evertide.adapter.timestamp import select_as_of
+from evertide.adapter.reading.timestamp import select_as_of
+from evertide.adapter.writing.group_commit import NotTheUpper
 from evertide.persist.coding.parts import table_to_columns
 from evertide.persist.contents import Contents
 from evertide.persist.faults import BelowSince, StoreFailing, StoreFull

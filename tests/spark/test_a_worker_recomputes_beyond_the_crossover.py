@@ -30,11 +30,11 @@ from evertide.persist.coding.batch import to_batch
 from evertide.persist.handle import Appended, PersistClient
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
 from evertide.persist.txn import Txns
-from evertide.spark import recompute
 from evertide.spark import worker as worker_module
+from evertide.spark.building import recompute
+from evertide.spark.building.recompute import Changes, is_worth_it
 from evertide.spark.engine import DriverEngine
 from evertide.spark.evaluate import Evaluator
-from evertide.spark.recompute import Changes, is_worth_it
 from evertide.spark.tables import desc_of
 from evertide.spark.worker import RECOMPUTE, Worker
 from evertide.vocab.ids import ClusterId, GlobalId, ShardId

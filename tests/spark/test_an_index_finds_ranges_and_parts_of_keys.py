@@ -17,10 +17,10 @@ import pytest
 from evertide.dataflow.lookup import Lookup, Span, point, union
 from evertide.expr.columnar.batch import Entry, batch_of
 from evertide.persist.coding.keys import encode_row_key
-from evertide.spark import key_order
-from evertide.spark.arrangement import BelowSince
-from evertide.spark.key_order import KeyOrders, LookupRefused, OrderPending
-from evertide.spark.merging import merge_now
+from evertide.spark.arrangements import key_order
+from evertide.spark.arrangements.arrangement import BelowSince
+from evertide.spark.arrangements.key_order import KeyOrders, LookupRefused, OrderPending
+from evertide.spark.arrangements.merging import merge_now
 from evertide.spark.operators.arrange import OutputIndex
 from evertide.spark.operators.delta import Delta, Room
 from evertide.vocab.datum import Datum, Row

@@ -13,12 +13,12 @@ from evertide.expr.columnar.batch import Entry, batch_of
 from evertide.expr.columnar.hashes import hash_bytes
 from evertide.expr.row_key import column_encoder, identity_function
 from evertide.persist.coding.keys import encode_row_key
-from evertide.spark.arrangement import Arrangement, BelowSince
-from evertide.spark.column_layer import ColumnLayer
-from evertide.spark.finding import stretch
-from evertide.spark.levels import merge, write_snapshot
-from evertide.spark.merging import Merging, merge_now
-from evertide.spark.runs import open_run, run_schema, table_of, write_run
+from evertide.spark.arrangements.arrangement import Arrangement, BelowSince
+from evertide.spark.arrangements.column_layer import ColumnLayer
+from evertide.spark.arrangements.finding import stretch
+from evertide.spark.arrangements.levels import merge, write_snapshot
+from evertide.spark.arrangements.merging import Merging, merge_now
+from evertide.spark.arrangements.runs import open_run, run_schema, table_of, write_run
 from evertide.vocab.datum import Datum, Interval, Row
 from evertide.vocab.sql_type import (
     BOOL,
@@ -139,7 +139,8 @@ def test_two_keys_with_one_hash_are_told_apart(
 ) -> None:
     for module in ("runs", "arrangement"):
         monkeypatch.setattr(
-            f"evertide.spark.{module}.hash_bytes", lambda keys: np.zeros(len(keys), np.int64)
+            f"evertide.spark.arrangements.{module}.hash_bytes",
+            lambda keys: np.zeros(len(keys), np.int64),
         )
     kept = Arrangement(tmp_path, (INT8, TEXT), (0,), spill_records=1)
     kept.insert([((i, str(i)), 1, 1) for i in range(20)])
@@ -227,7 +228,7 @@ def test_a_merge_that_fails_loses_nothing(tmp_path: Path, monkeypatch: pytest.Mo
         raise OSError("no space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("evertide.spark.levels.write_run", full)
+        patched.setattr("evertide.spark.arrangements.levels.write_run", full)
         kept.insert([((i,), 1, 1) for i in range(10)])
         merging.look_after([kept])
         merging.wait()

@@ -11,7 +11,7 @@ from evertide.dataflow.delta import delta_plan
 from evertide.expr.interpret import Collection
 from evertide.expr.relation import Filter, Get, Join, Relation
 from evertide.expr.transform.passes import optimize
-from evertide.spark import sharing
+from evertide.spark.arrangements import sharing
 from evertide.spark.evaluate import Evaluator
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import Timestamp

@@ -8,14 +8,16 @@ import pytest
 
 from evertide.expr.columnar.batch import Batch
 from evertide.expr.columnar.column import Ints
-from evertide.spark.arrangement import Arrangement
-from evertide.spark.layer import Layer
-from evertide.spark.operators import join, reduce, reduce_rows, regroup
+from evertide.spark.arrangements.arrangement import Arrangement
+from evertide.spark.arrangements.layer import Layer
+from evertide.spark.operators import join
 from evertide.spark.operators.arrange import ArrangeOperator
-from evertide.spark.operators.group_rows import RowExtreme
-from evertide.spark.operators.group_values import DistinctValues, FollowedExtreme
-from evertide.spark.operators.regroup_columns import ColumnRegroup
-from evertide.spark.operators.tick_members import TickMembers
+from evertide.spark.operators.grouping import reduce, reduce_rows
+from evertide.spark.operators.grouping.group_rows import RowExtreme
+from evertide.spark.operators.grouping.group_values import DistinctValues, FollowedExtreme
+from evertide.spark.operators.grouping.tick_members import TickMembers
+from evertide.spark.operators.ranking import regroup
+from evertide.spark.operators.ranking.columns import ColumnRegroup
 from evertide.vocab.timestamp import Timestamp
 from tests.spark.test_evaluate_is_exact_at_every_timestamp import check
 
@@ -109,7 +111,7 @@ def believe_every_hash(patch: pytest.MonkeyPatch) -> None:
         lambda *asked: np.zeros(asked[-1], np.int64),
     )
     patch.setattr(
-        "evertide.spark.arrangement.equal_keys",
+        "evertide.spark.arrangements.arrangement.equal_keys",
         lambda *asked: np.ones(len(asked[-1]), np.bool_),
     )
 

@@ -62,7 +62,7 @@ def test_subqueries_that_see_the_row_around(tmp_path: Path, seed: int) -> None:
 
 def keep_all_groups_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("group_cache", "members"):
-        monkeypatch.setattr(f"evertide.spark.operators.{module}.LEAST_ROWS", 1)
+        monkeypatch.setattr(f"evertide.spark.operators.grouping.{module}.LEAST_ROWS", 1)
 
 
 @pytest.mark.parametrize("seed", range(3_000, 3_100))
@@ -70,7 +70,7 @@ def test_with_groups_kept_ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     """As large groups are: sorted once, and changed from tick to tick."""
     keep_all_groups_ready(monkeypatch)
     if seed % 2:
-        monkeypatch.setattr("evertide.spark.operators.group_cache.MOST_ROWS", 6)
+        monkeypatch.setattr("evertide.spark.operators.grouping.group_cache.MOST_ROWS", 6)
     check(seed, tmp_path, depth=1 + seed % 3, spill_records=1_000_000)
 
 

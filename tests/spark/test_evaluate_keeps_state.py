@@ -15,9 +15,9 @@ from evertide.expr.relation import Constant, Filter, Join, Map, Reduce, Relation
 from evertide.expr.row_key import column_encoder
 from evertide.expr.transform.passes import optimize
 from evertide.spark.accumulate import State
-from evertide.spark.arrangement import BelowSince
+from evertide.spark.arrangements.arrangement import BelowSince
+from evertide.spark.arrangements.runs import table_of
 from evertide.spark.evaluate import OUTPUT, Evaluator, NodeState
-from evertide.spark.runs import table_of
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.sql_type import INT8, TEXT

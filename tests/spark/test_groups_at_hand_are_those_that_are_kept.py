@@ -13,8 +13,8 @@ import pytest
 from evertide.dataflow.delta import delta_plan
 from evertide.expr.relation import Reduce
 from evertide.spark.evaluate import Evaluator
-from evertide.spark.operators import reduce_rows
 from evertide.spark.operators.delta import WIDE_ROWS
+from evertide.spark.operators.grouping import reduce_rows
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.sql_type import INT8

@@ -8,10 +8,10 @@ import pytest
 
 from evertide.dataflow.delta import delta_plan
 from evertide.persist.spark_input import PartFiles
+from evertide.spark.building.hydrate import hydrate
+from evertide.spark.building.state_files import read_states, write_states
 from evertide.spark.evaluate import Evaluator
-from evertide.spark.hydrate import hydrate
 from evertide.spark.jobs import SparkJobs
-from evertide.spark.state_files import read_states, write_states
 from evertide.spark.watch import JobCancelled
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import Timestamp, step_forward

@@ -25,10 +25,10 @@ from evertide.persist.store.local_cache import CachedBlob
 from evertide.persist.store.memory import MemoryStore
 from evertide.persist.store.protocol import Blob
 from evertide.persist.txn import Txns
+from evertide.spark.building.hydrate import Hydrated, hydrate, recompute
+from evertide.spark.building.part_jobs import MAX_ATTEMPTS, over_parts
 from evertide.spark.engine import Peeked
-from evertide.spark.hydrate import Hydrated, hydrate, recompute
 from evertide.spark.jobs import SparkJobs
-from evertide.spark.part_jobs import MAX_ATTEMPTS, over_parts
 from evertide.spark.watch import JobCancelled, JobFailed
 from evertide.vocab.ids import GlobalId, ShardId
 from evertide.vocab.relation_desc import relation_desc

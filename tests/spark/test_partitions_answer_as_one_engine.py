@@ -18,12 +18,12 @@ from evertide.expr.row_key import column_encoder
 from evertide.expr.scalar import ColumnRef
 from evertide.persist.coding.keys import encode_key
 from evertide.persist.spark_input import PartFiles
-from evertide.spark.arrangement import BelowSince
+from evertide.spark.arrangements.arrangement import BelowSince
+from evertide.spark.arrangements.key_order import LookupRefused
+from evertide.spark.building.hydrate import hydrate
 from evertide.spark.channel import FileRequest, LoadRequest, PeekRequest, StageRequest
 from evertide.spark.evaluate import Evaluator
-from evertide.spark.hydrate import hydrate
 from evertide.spark.jobs import SparkJobs
-from evertide.spark.key_order import LookupRefused
 from evertide.spark.partitions.connection import ResidentFault
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.sql_type import INT4, TEXT

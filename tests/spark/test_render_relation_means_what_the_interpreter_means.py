@@ -9,7 +9,7 @@ from evertide.expr.scalar import Literal
 from evertide.expr.temporal import MZ_NOW
 from evertide.expr.transform.substitute import Bindings, substitute
 from evertide.persist.spark_input import PartFiles
-from evertide.spark.hydrate import recompute
+from evertide.spark.building.hydrate import recompute
 from evertide.spark.jobs import SparkJobs
 from evertide.spark.tables import updates_to_table, write_parquet
 from evertide.vocab.sql_type import MZ_TIMESTAMP

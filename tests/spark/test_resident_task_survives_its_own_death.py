@@ -22,11 +22,11 @@ from evertide.expr.functions.table import by_signature
 from evertide.expr.relation import AggregateCall, Get, Join, Reduce
 from evertide.expr.scalar import ColumnRef
 from evertide.persist.coding.keys import encode_key
-from evertide.spark.arrangement import BelowSince
+from evertide.spark.arrangements.arrangement import BelowSince
+from evertide.spark.arrangements.key_order import LookupRefused
 from evertide.spark.channel import BlockingChannel, Hello, socket_address
 from evertide.spark.engine import EngineLost
 from evertide.spark.evaluate import Evaluator
-from evertide.spark.key_order import LookupRefused
 from evertide.spark.resident import Resident, ResidentEngine, ResidentFault
 from evertide.spark.tables import consolidate_updates
 from evertide.vocab.ids import GlobalId

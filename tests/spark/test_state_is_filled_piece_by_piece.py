@@ -10,7 +10,7 @@ from evertide.dataflow.delta_plan import DeltaPlan
 from evertide.expr.interpret import Collection
 from evertide.expr.transform.passes import optimize
 from evertide.persist.coding.updates import consolidate_columns
-from evertide.spark import filling
+from evertide.spark.building import filling
 from evertide.spark.channel import input_descs
 from evertide.spark.engine import DriverEngine
 from evertide.spark.evaluate import Evaluator

@@ -13,18 +13,19 @@ from evertide.dataflow.delta_plan import ThresholdNode, TopKNode
 from evertide.expr.columnar.batch import Entry
 from evertide.expr.relation import OrderKey, Types
 from evertide.expr.row_key import identity_function
-from evertide.spark.arrangement import Arrangement
-from evertide.spark.merging import merge_now
-from evertide.spark.operators import regroup_columns, regroup_ranks
+from evertide.spark.arrangements.arrangement import Arrangement
+from evertide.spark.arrangements.merging import merge_now
 from evertide.spark.operators.delta import Delta, Room, Tick
-from evertide.spark.operators.regroup import (
+from evertide.spark.operators.ranking import columns as regroup_columns
+from evertide.spark.operators.ranking import ranks as regroup_ranks
+from evertide.spark.operators.ranking.columns import ColumnRegroup, Window
+from evertide.spark.operators.ranking.prefixes import Located, Prefixes
+from evertide.spark.operators.ranking.ranks import packed
+from evertide.spark.operators.ranking.regroup import (
     RegroupOperator,
     threshold_operator,
     top_k_operator,
 )
-from evertide.spark.operators.regroup_columns import ColumnRegroup, Window
-from evertide.spark.operators.regroup_prefixes import Located, Prefixes
-from evertide.spark.operators.regroup_ranks import packed
 from evertide.vocab.datum import Datum, Row
 from evertide.vocab.sql_type import BOOL, FLOAT8, INT4, INT8, INTERVAL, NUMERIC, TEXT, SqlType
 from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp
@@ -148,14 +149,14 @@ def follow(
 @pytest.fixture(autouse=True)
 def small_things_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that what is made for large groups happens here too."""
-    monkeypatch.setattr("evertide.spark.operators.group_cache.LEAST_ROWS", 3)
-    monkeypatch.setattr("evertide.spark.operators.regroup.LARGE_ROWS", 12)
+    monkeypatch.setattr("evertide.spark.operators.grouping.group_cache.LEAST_ROWS", 3)
+    monkeypatch.setattr("evertide.spark.operators.ranking.regroup.LARGE_ROWS", 12)
 
 
 @pytest.mark.parametrize("block", range(15))
 def test_random_ticks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
     if block % 3 == 0:
-        monkeypatch.setattr("evertide.spark.operators.regroup_prefixes.MOST_PREFIX_ROWS", 12)
+        monkeypatch.setattr("evertide.spark.operators.ranking.prefixes.MOST_PREFIX_ROWS", 12)
     for seed in range(block * 20, block * 20 + 20):
         check(seed, tmp_path / str(seed), monkeypatch)
 
@@ -292,13 +293,15 @@ def test_different_keys_with_one_hash_are_told_apart(
         regroup_columns, "hash_keys", lambda _types, _columns, length: np.zeros(length, np.int64)
     )
     monkeypatch.setattr(
-        "evertide.spark.arrangement.hash_bytes", lambda keys: np.zeros(len(keys), np.int64)
+        "evertide.spark.arrangements.arrangement.hash_bytes",
+        lambda keys: np.zeros(len(keys), np.int64),
     )
     monkeypatch.setattr(
-        "evertide.spark.operators.regroup.hash_bytes", lambda keys: np.zeros(len(keys), np.int64)
+        "evertide.spark.operators.ranking.regroup.hash_bytes",
+        lambda keys: np.zeros(len(keys), np.int64),
     )
     monkeypatch.setattr(
-        "evertide.spark.layer.hash_bytes", lambda keys: np.zeros(len(keys), np.int64)
+        "evertide.spark.arrangements.layer.hash_bytes", lambda keys: np.zeros(len(keys), np.int64)
     )
     node = TopKNode(0, (0,), (OrderKey(1),), 1, 0, (INT8, INT8))
     operator = operator_of(node, tmp_path)
@@ -332,7 +335,7 @@ def test_a_large_group_is_not_read_by_every_tick(
 ) -> None:
     """Also if each change tops the last, and if the first row is always the next to go."""
     assert rows_read(tmp_path / "kept", monkeypatch, habit) < 30_000
-    monkeypatch.setattr("evertide.spark.operators.regroup_prefixes.MOST_PREFIX_ROWS", 0)
+    monkeypatch.setattr("evertide.spark.operators.ranking.prefixes.MOST_PREFIX_ROWS", 0)
     assert rows_read(tmp_path / "forgotten", monkeypatch, habit) > 150_000
 
 
@@ -378,7 +381,7 @@ def test_one_change_of_a_large_group_does_not_read_it_row_by_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is kept ready, as after a start."""
-    monkeypatch.setattr("evertide.spark.operators.regroup_prefixes.MOST_PREFIX_ROWS", 0)
+    monkeypatch.setattr("evertide.spark.operators.ranking.prefixes.MOST_PREFIX_ROWS", 0)
     is_wide_from(monkeypatch, 48)
     types = (INT8, INT8)
     operator = operator_of(TopKNode(0, (0,), (OrderKey(1),), 1, 0, types), tmp_path)

@@ -80,7 +80,7 @@ def small_groups_are_kept_too(
     params = request.node.callspec.params
     number = params["seed"] if "seed" in params else params["block"]
     if number % 2:
-        monkeypatch.setattr("evertide.spark.operators.group_cache.LEAST_ROWS", 1)
+        monkeypatch.setattr("evertide.spark.operators.grouping.group_cache.LEAST_ROWS", 1)
 
 
 @pytest.mark.parametrize("seed", range(250))

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from evertide.adapter.selection import to_rows
+from evertide.adapter.reading.selection import to_rows
 from evertide.sql.parser.entry import parse_statement
 from evertide.sql.plan.entry import plan_statement
 from evertide.sql.plan.literal_rows import literal_column

@@ -12,14 +12,13 @@ from evertide.adapter.client import (
     RowsResponse,
     StreamResponse,
 )
-from evertide.adapter.copy_in import start_copy
 from evertide.adapter.cursor import check_declare, run_close, run_declare, run_fetch
 from evertide.adapter.ddl import run_ddl
 from evertide.adapter.environment import Environment
-from evertide.adapter.explain import run_explain
-from evertide.adapter.explain_timestamp import run_explain_timestamp
-from evertide.adapter.object_names import with_names
-from evertide.adapter.read import Question, run_read
+from evertide.adapter.explain.entry import run_explain
+from evertide.adapter.explain.timestamp import run_explain_timestamp
+from evertide.adapter.lookups.object_names import with_names
+from evertide.adapter.reading.read import Question, run_read
 from evertide.adapter.session import Cursor, Session, StreamCursor
 from evertide.adapter.settings import (
     run_reset_all,
@@ -27,9 +26,10 @@ from evertide.adapter.settings import (
     run_set_transaction,
     run_show,
 )
-from evertide.adapter.subscribe import run_subscribe
-from evertide.adapter.transact import run_begin, run_commit, run_rollback
-from evertide.adapter.write import run_delete, run_insert, run_update
+from evertide.adapter.subscribe.start import run_subscribe
+from evertide.adapter.writing.copy_in import start_copy
+from evertide.adapter.writing.transact import run_begin, run_commit, run_rollback
+from evertide.adapter.writing.write import run_delete, run_insert, run_update
 from evertide.catalog.snapshot import Snapshot
 from evertide.expr.scalar import Literal
 from evertide.sql.plan.plans import (

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from evertide.adapter.group_commit import GroupCommit
-from evertide.adapter.read_plans import ReadPlans
-from evertide.adapter.subscriptions import Subscriptions
+from evertide.adapter.reading.plans import ReadPlans
+from evertide.adapter.subscribe.subscriptions import Subscriptions
+from evertide.adapter.writing.group_commit import GroupCommit
 from evertide.catalog.service import CatalogService
 from evertide.controller.compute import ComputeClient
 from evertide.controller.storage import Storage

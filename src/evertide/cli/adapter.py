@@ -11,7 +11,7 @@ import uvloop
 
 from evertide.adapter.connection import Connections
 from evertide.adapter.environment import Environment
-from evertide.adapter.group_commit import GroupCommit
+from evertide.adapter.writing.group_commit import GroupCommit
 from evertide.catalog.faults import CatalogFault
 from evertide.cli.child import (
     AddressInUse,

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Protocol
 
-from evertide.adapter.committer import AskingCommitter, ClaimingCommitter, Committer
+from evertide.adapter.writing.committer import AskingCommitter, ClaimingCommitter, Committer
 from evertide.catalog.durable.place import CatalogKind, CatalogPlace, WrongCatalog, check_kind
 from evertide.catalog.durable.protocol import IncompatibleVersion, WritableCatalog
 from evertide.catalog.service import CatalogService

@@ -18,11 +18,11 @@ from evertide.expr.budget import Budget
 from evertide.expr.interpret import Collection, evaluate
 from evertide.expr.recursion import is_recursive
 from evertide.expr.relation import Relation
+from evertide.spark.building.hydrate import hydrate, recompute
+from evertide.spark.building.part_jobs import over_parts
 from evertide.spark.engine import Engine, Peeked
-from evertide.spark.hydrate import hydrate, recompute
 from evertide.spark.job_engine import JobEngine
 from evertide.spark.jobs import SparkJobs
-from evertide.spark.part_jobs import over_parts
 from evertide.spark.partitions.engine import PartitionedEngine
 from evertide.spark.partitions.tasks import ResidentTasks
 from evertide.spark.recursion import solve

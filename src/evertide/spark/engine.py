@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ParamSpec, Protocol, TypeVar
 
 from evertide.dataflow.delta_plan import DeltaPlan
+from evertide.spark.arrangements.key_order import OrderPending
 from evertide.spark.evaluate import Evaluator
-from evertide.spark.key_order import OrderPending
 from evertide.spark.operators.arrange import Wanted
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId

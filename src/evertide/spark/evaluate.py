@@ -17,19 +17,19 @@ import pyarrow as pa
 from evertide.dataflow.delta_plan import DeltaPlan
 from evertide.dataflow.plan_codec import decode_plan
 from evertide.spark.accumulate import State
-from evertide.spark.column_layer import layer_of_table
+from evertide.spark.arrangements.column_layer import layer_of_table
+from evertide.spark.arrangements.levels import SPILL_RECORDS, added_up
+from evertide.spark.arrangements.memory import give_back
+from evertide.spark.arrangements.merging import Merging
+from evertide.spark.arrangements.sharing import Sharing
 from evertide.spark.garbage import Garbage
-from evertide.spark.levels import SPILL_RECORDS, added_up
-from evertide.spark.memory import give_back
-from evertide.spark.merging import Merging
 from evertide.spark.operators.arrange import Wanted
 from evertide.spark.operators.delta import ErrorEntry, Room
-from evertide.spark.operators.reduce import ReduceOperator
-from evertide.spark.operators.reduce_columns import ReduceColumns
+from evertide.spark.operators.grouping.reduce import ReduceOperator
+from evertide.spark.operators.grouping.reduce_columns import ReduceColumns
 from evertide.spark.partitions.running import PartitionPlan
 from evertide.spark.partitions.share import Share
 from evertide.spark.running_plan import RunningPlan
-from evertide.spark.sharing import Sharing
 from evertide.spark.snapshots import Snapshot, read_manifest, restore_plan
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId

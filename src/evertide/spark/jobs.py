@@ -22,7 +22,7 @@ from evertide.spark.render.relation import ImportView
 from evertide.spark.render.text import TextBuilder
 from evertide.spark.session import tiny_job_session
 from evertide.spark.tables import updates_to_table, write_parquet
-from evertide.spark.udf_registry import FunctionRegistry
+from evertide.spark.udf.registry import FunctionRegistry
 from evertide.spark.watch import JobCancelled, JobWatch
 from evertide.vocab.update import Update
 

@@ -30,9 +30,9 @@ from evertide.expr.relation import Relation
 from evertide.persist.coding.inline import encode_inline
 from evertide.persist.faults import BelowSince, PersistFault
 from evertide.persist.told import told
-from evertide.spark.arrangement import BelowSince as IndexBelowSince
+from evertide.spark.arrangements.arrangement import BelowSince as IndexBelowSince
+from evertide.spark.arrangements.key_order import LookupRefused
 from evertide.spark.engine import EngineLost, Peeked
-from evertide.spark.key_order import LookupRefused
 from evertide.spark.reports import Reports
 from evertide.spark.running import RunningDataflow
 from evertide.spark.subscribe import Subscribes

@@ -28,6 +28,8 @@ from evertide.dataflow.delta_plan import DeltaPlan
 from evertide.dataflow.lookup import Lookup
 from evertide.dataflow.plan_codec import encode_plan
 from evertide.persist.coding.batch import UpdateBatch, no_updates, to_batch
+from evertide.spark.building.hydrate import Hydrated
+from evertide.spark.building.state_files import write_states
 from evertide.spark.channel import (
     CompactRequest,
     CreateRequest,
@@ -45,13 +47,11 @@ from evertide.spark.channel import (
     socket_address,
 )
 from evertide.spark.engine import Peeked
-from evertide.spark.hydrate import Hydrated
 from evertide.spark.operators.arrange import Wanted
 from evertide.spark.partitions.asking import peek_reply, send_files
 from evertide.spark.partitions.connection import Connection, Incoming, ResidentFault
 from evertide.spark.resident_task import AnyHost, ResidentTask, SameHost, state_directory
 from evertide.spark.session import gateway_process
-from evertide.spark.state_files import write_states
 from evertide.spark.tables import desc_of
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.relation_desc import RelationDesc

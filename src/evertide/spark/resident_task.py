@@ -22,7 +22,9 @@ from evertide.dataflow.plan_codec import decode_plan
 from evertide.dataflow.stages import StageNode, cut
 from evertide.expr.relation import Types
 from evertide.persist.coding.batch import UpdateBatch, from_payload, to_batch
-from evertide.spark.arrangement import BelowSince
+from evertide.spark.arrangements.arrangement import BelowSince
+from evertide.spark.arrangements.key_order import LookupRefused, OrderPending
+from evertide.spark.building.state_files import read_states
 from evertide.spark.channel import (
     BelowSinceReply,
     BlockingChannel,
@@ -50,7 +52,6 @@ from evertide.spark.channel import (
     input_descs,
     socket_address,
 )
-from evertide.spark.key_order import LookupRefused, OrderPending
 from evertide.spark.operators.arrange import Wanted
 from evertide.spark.operators.changes import delta_of
 from evertide.spark.partitions.coding import encode_delta
@@ -58,7 +59,6 @@ from evertide.spark.partitions.evaluator import TaskEvaluator
 from evertide.spark.partitions.received import ReceivedFiles
 from evertide.spark.partitions.running import StageTurn
 from evertide.spark.partitions.share import Share
-from evertide.spark.state_files import read_states
 from evertide.spark.tables import desc_of
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.relation_desc import RelationDesc

@@ -22,7 +22,8 @@ from evertide.dataflow.delta_plan import (
 )
 from evertide.dataflow.signs import never_negative
 from evertide.dataflow.stages import ExchangeNode, FeedNode, LookupNode, StageNode
-from evertide.spark.arrangement import Arrangement
+from evertide.spark.arrangements.arrangement import Arrangement
+from evertide.spark.arrangements.sharing import Contents, Reader, contents_of
 from evertide.spark.operators.arrange import ArrangeOperator, OutputIndex
 from evertide.spark.operators.changes import delta_of, updates_of
 from evertide.spark.operators.delta import (
@@ -34,11 +35,15 @@ from evertide.spark.operators.delta import (
     consolidated,
 )
 from evertide.spark.operators.flat_map import FlatMapOperator
+from evertide.spark.operators.grouping.reduce import ReduceOperator
+from evertide.spark.operators.grouping.reduce_columns import ReduceColumns, can_reduce_columns
 from evertide.spark.operators.join import JoinOperator
+from evertide.spark.operators.ranking.regroup import (
+    RegroupOperator,
+    threshold_operator,
+    top_k_operator,
+)
 from evertide.spark.operators.recompute import RecomputeOperator
-from evertide.spark.operators.reduce import ReduceOperator
-from evertide.spark.operators.reduce_columns import ReduceColumns, can_reduce_columns
-from evertide.spark.operators.regroup import RegroupOperator, threshold_operator, top_k_operator
 from evertide.spark.operators.stateless import (
     ConstantOperator,
     InputOperator,
@@ -49,7 +54,6 @@ from evertide.spark.operators.stateless import (
 from evertide.spark.operators.temporal import Future, TemporalFilterOperator
 from evertide.spark.operators.window import WindowOperator
 from evertide.spark.partitions.operators import LookupOperator, ReceivedOperator
-from evertide.spark.sharing import Contents, Reader, contents_of
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update

@@ -17,8 +17,8 @@ import pyspark
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from evertide.spark.arrangements.memory import MEMORY_VARIABLE
 from evertide.spark.java import find_java_home
-from evertide.spark.memory import MEMORY_VARIABLE
 
 LOOPBACK = "127.0.0.1"
 # How often a killed task is run again before its job fails.

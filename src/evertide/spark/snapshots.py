@@ -16,10 +16,10 @@ from evertide.dataflow.plan_codec import encode_plan
 from evertide.expr.relation import Types
 from evertide.expr.scalar_codec import Plain, as_int, as_list, plain_row, read_row
 from evertide.spark.accumulate import states_from_bytes, states_to_bytes
-from evertide.spark.levels import Manifest, MergePlan, write_snapshot
+from evertide.spark.arrangements.levels import Manifest, MergePlan, write_snapshot
 from evertide.spark.operators.delta import ErrorEntry
-from evertide.spark.operators.group import Group, GroupShape, Looks
-from evertide.spark.operators.reduce import ReduceOperator
+from evertide.spark.operators.grouping.group import Group, GroupShape, Looks
+from evertide.spark.operators.grouping.reduce import ReduceOperator
 from evertide.spark.operators.temporal import NO_ROW, Captured, Future
 from evertide.spark.running_plan import RunningPlan
 from evertide.vocab.ids import GlobalId

@@ -19,17 +19,17 @@ from evertide.dataflow.description import DataflowDescription, Import
 from evertide.persist.faults import BelowSince, PersistFault
 from evertide.persist.push.watch import Signal
 from evertide.persist.trouble import PASSING, until_done
-from evertide.spark.engine import Engine, EngineFailing, EngineLost
-from evertide.spark.filling import PIECE_ROWS, fill
-from evertide.spark.memory import give_back
-from evertide.spark.outputs import Outputs, Shards
-from evertide.spark.recompute import (
+from evertide.spark.arrangements.memory import give_back
+from evertide.spark.building.filling import PIECE_ROWS, fill
+from evertide.spark.building.recompute import (
     Changes,
     differences,
     output_at,
     output_before,
     too_many_changes,
 )
+from evertide.spark.engine import Engine, EngineFailing, EngineLost
+from evertide.spark.outputs import Outputs, Shards
 from evertide.spark.running import Building, Placement, RunningDataflow
 from evertide.spark.setbacks import Setbacks
 from evertide.spark.source import (

@@ -12,12 +12,12 @@ from evertide.expr.columnar.column import Column, Ints, has_nulls
 from evertide.expr.columnar.hashes import hash_keys
 from evertide.expr.relation import Types
 from evertide.expr.row_key import column_encoder
-from evertide.spark.arrangement import Arrangement, BelowSince, contents_at
-from evertide.spark.column_layer import ColumnLayer
-from evertide.spark.key_order import KeyOrders, at
-from evertide.spark.layer import add_up
+from evertide.spark.arrangements.arrangement import Arrangement, BelowSince, contents_at
+from evertide.spark.arrangements.column_layer import ColumnLayer
+from evertide.spark.arrangements.key_order import KeyOrders, at
+from evertide.spark.arrangements.layer import add_up
+from evertide.spark.arrangements.sharing import Reader
 from evertide.spark.operators.delta import Delta, ErrorEntry, Room, Tick, are_many
-from evertide.spark.sharing import Reader
 from evertide.vocab.datum import Row
 from evertide.vocab.timestamp import MIN_TS, Timestamp, step_back
 

@@ -8,7 +8,7 @@ from typing import Final, Protocol, TypeAlias
 from evertide.expr.columnar.batch import Batch, Entry, add_up, batch_of, concat_batches
 from evertide.expr.relation import Types
 from evertide.expr.row_key import RowKey, identity_function
-from evertide.spark.arrangement import Arrangement
+from evertide.spark.arrangements.arrangement import Arrangement
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import Timestamp

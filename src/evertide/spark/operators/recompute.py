@@ -12,7 +12,7 @@ from evertide.expr.columnar.batch import Entry
 from evertide.expr.interpret import Collection, consolidated
 from evertide.expr.relation import Types
 from evertide.expr.row_key import RowKey, identity_function
-from evertide.spark.arrangement import Arrangement
+from evertide.spark.arrangements.arrangement import Arrangement
 from evertide.spark.operators.delta import (
     NOTHING,
     Delta,

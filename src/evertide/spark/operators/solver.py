@@ -22,9 +22,9 @@ from evertide.expr.recursion import Recursion, iterate, once_each
 from evertide.expr.relation import Get, LetRec, LocalGet, Relation, Types
 from evertide.expr.relation_walk import rewrite_up
 from evertide.persist.coding.batch import UpdateBatch, concat_batches, to_batch
-from evertide.spark.arrangement import Arrangement
-from evertide.spark.levels import SPILL_RECORDS
-from evertide.spark.merging import merge_now
+from evertide.spark.arrangements.arrangement import Arrangement
+from evertide.spark.arrangements.levels import SPILL_RECORDS
+from evertide.spark.arrangements.merging import merge_now
 from evertide.spark.operators.delta import WIDE_ROWS, Room
 from evertide.spark.tables import desc_of
 from evertide.vocab.errors import ProgramLimitExceeded

@@ -18,7 +18,7 @@ from evertide.expr.compile import compile_predicates, compile_scalar
 from evertide.expr.relation import Types
 from evertide.expr.row_key import identity_function, picker
 from evertide.expr.scalar_walk import columns_of
-from evertide.spark.layer import add_up
+from evertide.spark.arrangements.layer import add_up
 from evertide.spark.operators.delta import NOTHING, Delta, ErrorEntry, Tick, gathered
 from evertide.spark.operators.linear import compile_linear, early_and_late
 from evertide.vocab.datum import Row

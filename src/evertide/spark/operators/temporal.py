@@ -13,7 +13,7 @@ from evertide.dataflow.delta_plan import TemporalFilterNode
 from evertide.expr.columnar.batch import Entry
 from evertide.expr.row_key import identity_function
 from evertide.expr.temporal import compile_stay
-from evertide.spark.arrangement import Arrangement
+from evertide.spark.arrangements.arrangement import Arrangement
 from evertide.spark.operators.delta import Delta, ErrorEntry, Tick
 from evertide.vocab.datum import Row
 from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp

@@ -12,7 +12,7 @@ from evertide.expr.interpret import Counted
 from evertide.expr.relation import Types
 from evertide.expr.row_key import RowKey, identity_function, order_key, whole_row_key
 from evertide.expr.window import Windowing
-from evertide.spark.arrangement import Arrangement
+from evertide.spark.arrangements.arrangement import Arrangement
 from evertide.spark.operators.delta import (
     Delta,
     ErrorEntry,
@@ -20,8 +20,8 @@ from evertide.spark.operators.delta import (
     Tick,
     counted_by_identity,
 )
-from evertide.spark.operators.group_cache import GroupCache
-from evertide.spark.operators.ordered import OrderedCounts, TotalKey
+from evertide.spark.operators.grouping.group_cache import GroupCache
+from evertide.spark.operators.grouping.ordered import OrderedCounts, TotalKey
 from evertide.vocab.datum import Row
 from evertide.vocab.timestamp import MIN_TS, Timestamp, step_back
 

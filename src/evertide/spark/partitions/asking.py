@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Final
 
+from evertide.spark.arrangements.key_order import LookupRefused
 from evertide.spark.channel import (
     FileRequest,
     PeekRequest,
@@ -11,7 +12,6 @@ from evertide.spark.channel import (
     RefusedReply,
     UpdatesReply,
 )
-from evertide.spark.key_order import LookupRefused
 from evertide.spark.partitions.connection import Asked
 from evertide.vocab.ids import GlobalId
 

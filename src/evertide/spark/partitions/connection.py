@@ -7,7 +7,7 @@ from typing import Final, Protocol, TypeAlias
 import structlog
 
 from evertide.dataflow.channel import Channel, FrameTooLarge
-from evertide.spark.arrangement import BelowSince
+from evertide.spark.arrangements.arrangement import BelowSince
 from evertide.spark.channel import BelowSinceReply, FailedReply, Hello, Reply, Request
 from evertide.spark.engine import Engine, EngineFailing, EngineLost
 from evertide.vocab.timestamp import Timestamp

@@ -22,6 +22,9 @@ from evertide.expr.relation import Types
 from evertide.expr.row_key import column_encoder
 from evertide.expr.scalar import ColumnRef
 from evertide.persist.coding.batch import UpdateBatch, concat_batches, no_updates, to_batch
+from evertide.spark.arrangements.key_order import LookupRefused
+from evertide.spark.building.hydrate import Hydrated
+from evertide.spark.building.state_files import write_states
 from evertide.spark.channel import (
     CompactRequest,
     CreateRequest,
@@ -35,8 +38,6 @@ from evertide.spark.channel import (
     decode_rows,
 )
 from evertide.spark.engine import Peeked
-from evertide.spark.hydrate import Hydrated
-from evertide.spark.key_order import LookupRefused
 from evertide.spark.operators.arrange import Wanted
 from evertide.spark.operators.changes import delta_of, updates_of
 from evertide.spark.operators.delta import consolidated
@@ -45,7 +46,6 @@ from evertide.spark.partitions.coding import encode_delta
 from evertide.spark.partitions.connection import Asked
 from evertide.spark.partitions.share import FIRST, Router, owner_of_key
 from evertide.spark.partitions.states import split_states
-from evertide.spark.state_files import write_states
 from evertide.spark.tables import desc_of
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId

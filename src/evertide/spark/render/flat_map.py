@@ -3,7 +3,7 @@
 from evertide.dataflow.delta_plan import FlatMapNode
 from evertide.persist.coding.encoding import spark_type_name
 from evertide.spark.render.text import Rendered, TextBuilder, rows_only, select_list, with_errors
-from evertide.spark.udf_rows import FlatMapFunction
+from evertide.spark.udf.rows import FlatMapFunction
 
 
 def render_flat_map(builder: TextBuilder, source: Rendered, node: FlatMapNode) -> Rendered:

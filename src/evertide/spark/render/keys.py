@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from evertide.expr.relation import OrderKey, Types
 from evertide.spark.render.text import TextBuilder
-from evertide.spark.udf import KeyFunction
+from evertide.spark.udf.register import KeyFunction
 from evertide.vocab.sql_type import Kind, SqlType
 
 _FLOATS = frozenset({Kind.FLOAT4, Kind.FLOAT8})

@@ -14,7 +14,7 @@ from evertide.spark.render.scalar import (
     render_scalar,
 )
 from evertide.spark.render.text import Rendered, TextBuilder, select_list
-from evertide.spark.udf import LinearFunction
+from evertide.spark.udf.register import LinearFunction
 from evertide.vocab.sql_type import SqlType
 
 

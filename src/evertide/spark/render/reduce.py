@@ -24,7 +24,7 @@ from evertide.spark.render.text import (
     select_list,
     with_errors,
 )
-from evertide.spark.udf_reduce import FinishFunction, SplitFunction, needs_values
+from evertide.spark.udf.reduce import FinishFunction, SplitFunction, needs_values
 from evertide.vocab.sql_type import Kind
 
 _BUCKETED = frozenset({Accumulator.SUM_FLOAT, Accumulator.SUM_NUMERIC})

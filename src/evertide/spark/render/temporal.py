@@ -5,7 +5,7 @@ from evertide.expr.temporal import at_time
 from evertide.persist.coding.encoding import spark_type_name
 from evertide.spark.render.linear import render_linear
 from evertide.spark.render.text import Rendered, TextBuilder, select_list
-from evertide.spark.udf_rows import StayFunction
+from evertide.spark.udf.rows import StayFunction
 from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp
 
 

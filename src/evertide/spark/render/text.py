@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from evertide.expr.relation import Types
 from evertide.persist.coding.encoding import encode_column, spark_type_name
-from evertide.spark.udf import PythonFunction
+from evertide.spark.udf.register import PythonFunction
 from evertide.vocab.datum import Datum, Interval, Row
 from evertide.vocab.sql_type import Kind, SqlType
 

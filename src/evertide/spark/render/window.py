@@ -14,7 +14,7 @@ from evertide.persist.coding.encoding import spark_type_name
 from evertide.spark.render.keys import equality, order_by
 from evertide.spark.render.text import Rendered, TextBuilder, rows_only, select_list, with_errors
 from evertide.spark.render.top_k import render_consolidated
-from evertide.spark.udf_window import WindowFunctions
+from evertide.spark.udf.window import WindowFunctions
 from evertide.vocab.sql_type import INT2, INT4, Kind
 
 _RANKS = frozenset(

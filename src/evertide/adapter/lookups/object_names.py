@@ -1,0 +1,83 @@
+"""Values of types that name objects, on their way to a client.
+
+They are numbers, but as text a client reads names, which only the statement's snapshot knows and
+which depend on the session's search path. Whether a column is sent as text is decided later.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from evertide.adapter.client import (
+    CopyOutResponse,
+    Response,
+    RowsResponse,
+    RowStream,
+    StreamResponse,
+)
+from evertide.adapter.lookups.procedure_texts import procedure_name
+from evertide.adapter.lookups.relations import RelationLookup
+from evertide.adapter.session import Session
+from evertide.catalog.snapshot import Snapshot
+from evertide.vocab.datum import Datum, Row
+from evertide.vocab.sql_type import Kind
+
+
+class NamedOid(int):
+    """The number of an object; its text is the object's name."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def with_names(response: Response, snapshot: Snapshot, session: Session) -> Response:
+    """The same answer, with the name beside each number of a relation or function."""
+    if not isinstance(response, RowsResponse | CopyOutResponse | StreamResponse):
+        return response
+    kinds = [sql_type.kind for sql_type in response.desc.types]
+    if Kind.REGCLASS not in kinds and Kind.REGPROC not in kinds:
+        return response
+    lookups = {Kind.REGCLASS: RelationLookup(snapshot, session).text, Kind.REGPROC: procedure_name}
+    if isinstance(response, StreamResponse):
+        named = partial(_named_row, kinds=kinds, lookups=lookups)
+        return replace(response, rows=NamedStream(response.rows, named))
+    return replace(response, rows=[_named_row(row, kinds, lookups) for row in response.rows])
+
+
+class NamedStream:
+    """Rows that come as time passes, with names as they were when the statement began."""
+
+    def __init__(self, rows: RowStream, named: Callable[[Row], Row]) -> None:
+        self._rows = rows
+        self._named = named
+
+    async def take(self, most: int | None) -> Sequence[Row] | None:
+        rows = await self._rows.take(most)
+        return None if rows is None else [self._named(row) for row in rows]
+
+    @property
+    def ready(self) -> bool:
+        return self._rows.ready
+
+    def close(self) -> None:
+        self._rows.close()
+
+
+def _named_row(
+    row: Row, kinds: Sequence[Kind], lookups: Mapping[Kind, Callable[[int], str]]
+) -> Row:
+    return tuple(
+        _named(datum, lookups[kind]) if kind in lookups else datum
+        for datum, kind in zip(row, kinds, strict=True)
+    )
+
+
+def _named(oid: Datum, name_of: Callable[[int], str]) -> Datum:
+    if oid is None:
+        return None
+    assert isinstance(oid, int), "these types are kept as numbers"
+    named = NamedOid(oid)
+    named.name = name_of(oid)
+    return named

@@ -1,0 +1,75 @@
+"""Rows of system relations that are not in the catalog: replicas' reports, frontiers, settings."""
+
+from collections.abc import Sequence
+
+from evertide.adapter import reports
+from evertide.adapter.environment import Environment
+from evertide.adapter.lookups.listed_functions import listed_functions
+from evertide.adapter.session import Session
+from evertide.adapter.variables import lookup
+from evertide.catalog.builtin.notes import recent_storage_usage_rows, storage_usage_rows
+from evertide.catalog.builtin.project import audit_event_rows
+from evertide.catalog.builtin.relation import Builtin
+from evertide.catalog.snapshot import Snapshot
+from evertide.controller.orchestrator import process_name
+from evertide.vocab.datum import Row
+
+
+async def dynamic_rows(
+    builtin: Builtin, session: Session, env: Environment, snapshot: Snapshot
+) -> Sequence[Row]:
+    """The rows of one dynamic relation now; a relation nobody reports on is empty."""
+    match builtin.name:
+        case "pg_settings":
+            return _settings(builtin, session)
+        case "pg_proc" | "pg_operator" | "pg_cast" | "mz_functions" | "mz_operators":
+            return listed_functions(builtin.name)
+        case "mz_frontiers":
+            return await reports.frontiers(env, snapshot)
+        case "mz_audit_events":
+            return list(audit_event_rows(await env.catalog.audit_events(snapshot.catalog_ts)))
+        case "mz_storage_usage":
+            return list(storage_usage_rows(await env.catalog.storage_usage(snapshot.catalog_ts)))
+        case "mz_recent_storage_usage":
+            usages = await env.catalog.storage_usage(snapshot.catalog_ts)
+            return list(recent_storage_usage_rows(usages))
+        case "mz_cluster_replica_statuses":
+            return await _replica_statuses(env, snapshot)
+        case "mz_hydration_statuses":
+            return await reports.hydration_statuses(env, snapshot)
+        case "mz_tick_records" | "mz_arrangement_sizes" | "mz_cluster_replica_frontiers":
+            return await reports.reported(builtin.name, env, snapshot)
+        case _:
+            return []
+
+
+async def _replica_statuses(env: Environment, snapshot: Snapshot) -> list[Row]:
+    """(replica, process, status, reason, time): online is one whose process answers."""
+    now_us = env.clock.now_ms() * 1_000
+    rows: list[Row] = []
+    for replica in snapshot.replicas.values():
+        online = await env.compute.answers(process_name(replica))
+        status = "online" if online else "offline"
+        rows.append((replica.replica_id, 0, status, None, now_us))
+    return rows
+
+
+def _settings(builtin: Builtin, session: Session) -> list[Row]:
+    """pg_settings: the columns we know by name, NULL elsewhere."""
+    rows: list[Row] = []
+    for name, value, description in session.variables.all():
+        variable = lookup(name)
+        known = {
+            "name": name,
+            "setting": value,
+            "category": "Session",
+            "short_desc": description,
+            "context": "internal" if variable.read_only else "user",
+            "vartype": "string",
+            "source": "default" if value == variable.default else "session",
+            "boot_val": variable.default,
+            "reset_val": variable.default,
+            "pending_restart": False,
+        }
+        rows.append(tuple(known.get(column.name) for column in builtin.desc.columns))
+    return rows

@@ -1,0 +1,65 @@
+"""Rows of a collection that a condition names, from an image and from what came after it; pure."""
+
+from collections.abc import Hashable, Sequence
+from typing import Final
+
+from evertide.adapter.reading.leaves import ShardLeaf
+from evertide.adapter.reading.pinned import Pinned, pin
+from evertide.adapter.reading.selection import search, to_rows
+from evertide.expr.compile import compile_predicates
+from evertide.expr.row_key import identity_function
+from evertide.expr.scalar import Scalar
+from evertide.expr.scalar_walk import is_fallible
+from evertide.persist.image import TableImage
+from evertide.vocab.datum import Row
+from evertide.vocab.sql_type import Kind
+
+# Python finds their values equal where SQL does.
+_PLAIN: Final = frozenset(
+    {Kind.INT2, Kind.INT4, Kind.INT8, Kind.UINT2, Kind.UINT4, Kind.DATE, Kind.TIMESTAMP,
+     Kind.TIMESTAMPTZ, Kind.TEXT, Kind.VARCHAR, Kind.UUID}
+)  # fmt: skip
+
+
+def pinned_for_rows(predicates: Sequence[Scalar]) -> Pinned | None:
+    """A condition by whose values changed rows may be picked; None: all must be looked at.
+
+    Where a predicate can fail, a row that this one rules out may still be an error.
+    """
+    if any(map(is_fallible, predicates)):
+        return None
+    found = (pinned for pinned in map(pin, predicates) if pinned is not None)
+    return min(
+        (pinned for pinned in found if pinned.type.kind in _PLAIN),
+        key=lambda pinned: len(pinned.values),
+        default=None,
+    )
+
+
+def rows_found(
+    image: TableImage, leaf: ShardLeaf, later: Sequence[tuple[Row, int]], most: int
+) -> list[tuple[Row, int]] | None:
+    """Rows that may match the leaf's conditions, and how often each is there.
+
+    `later` is what came and went after the image, among it all that matches. None if columns cannot
+    tell, or more rows than `most` match.
+    """
+    types = leaf.collection.desc.types
+    found = search(image, leaf.predicates, types)
+    if found is None or sum(map(len, found.places)) > most:
+        return None
+    table, counts = found.table()
+    rows = list(zip(to_rows(table, types), counts.tolist(), strict=True))
+    if not later:
+        return rows
+    identity = identity_function(types)
+    sums: dict[Hashable, tuple[Row, int]] = {}
+    for row, count in (*rows, *later):
+        name = row if identity is None else identity(row)
+        known = sums.get(name)
+        sums[name] = (row, count if known is None else known[1] + count)
+    gone = [row for row, count in sums.values() if count < 0]
+    if gone and any(map(compile_predicates(leaf.predicates), gone)):
+        return None  # it was not there before: that is for others to tell
+    # Others went that the image has and the conditions leave out.
+    return [(row, count) for row, count in sums.values() if count > 0]

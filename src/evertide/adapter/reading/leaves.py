@@ -1,0 +1,163 @@
+"""Where a query's rows come from; pure.
+
+After optimisation every Get of the tree is a leaf: a system relation, a shard, or an index of the
+session's cluster. EXPLAIN shows the same choice that a SELECT runs with.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Final, TypeAlias
+
+from evertide.adapter.reading.index_lookup import KeySpans, best, key_spans
+from evertide.catalog.builtin.registry import builtin_of
+from evertide.catalog.builtin.relation import Builtin
+from evertide.catalog.objects import Index, Item, View
+from evertide.catalog.snapshot import Snapshot
+from evertide.controller.storage import collection_of
+from evertide.dataflow.description import Import
+from evertide.dataflow.lookup import Lookup
+from evertide.expr.relation import Filter, Get, Project, Relation
+from evertide.expr.scalar import Scalar
+from evertide.expr.scalar_walk import move_columns
+from evertide.expr.traverse import walk
+from evertide.vocab.ids import ClusterId, GlobalId
+from evertide.vocab.relation_desc import RelationDesc
+from evertide.vocab.sql_type import SqlType
+
+# If so many entries or more have keys that are asked for, the shard is read instead.
+MANY_ENTRIES: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltinLeaf:
+    """A system relation: rows follow from the catalog snapshot."""
+
+    builtin: Builtin
+
+
+@dataclass(frozen=True, slots=True)
+class ShardLeaf:
+    """A table or materialized view, read from its shard.
+
+    Of its rows only those count for which all of the predicates are true, or one has an error.
+    """
+
+    collection: Import
+    name: str
+    predicates: tuple[Scalar, ...] = ()
+    # Nothing but those predicates stands above it once, so they may choose what is read.
+    once: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLeaf:
+    """An index of the session's cluster, asked for these keys, or for all rows."""
+
+    index_id: GlobalId
+    cluster_id: ClusterId
+    name: str
+    desc: RelationDesc
+    keys: KeySpans | None
+    # Entries that it answers with at most; None: however many, for they are nowhere else.
+    most: int | None
+
+    @property
+    def lookup(self) -> Lookup | None:
+        """What its replica is asked."""
+        return None if self.keys is None else Lookup(self.keys.spans, self.keys.exact, self.most)
+
+
+Leaf: TypeAlias = BuiltinLeaf | ShardLeaf | IndexLeaf
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedViews:
+    """Views that an index of this cluster holds, so that a query need not compute them.
+
+    Asked about the few views that a query names, because every read comes by here and a cluster may
+    have thousands of indexes. Without a cluster there are none.
+    """
+
+    snapshot: Snapshot
+    cluster_id: ClusterId | None
+
+    def __contains__(self, global_id: object) -> bool:
+        if self.cluster_id is None or not isinstance(global_id, str):
+            return False
+        item = self.snapshot.item_of(GlobalId(global_id))
+        if item is None or item.global_id != global_id or not isinstance(item.definition, View):
+            return False
+        return bool(self.snapshot.indexes_on(item.item_id, self.cluster_id))
+
+
+def choose_leaves(
+    relation: Relation, snapshot: Snapshot, cluster_id: ClusterId | None
+) -> dict[GlobalId, Leaf]:
+    """A leaf for every collection that the optimised relation reads."""
+    counts = Counter(node.global_id for node in walk(relation) if isinstance(node, Get))
+    filters = _filters_over_gets(relation)
+    leaves: dict[GlobalId, Leaf] = {}
+    for global_id, count in counts.items():
+        builtin = builtin_of(global_id)
+        if builtin is not None:
+            leaves[global_id] = BuiltinLeaf(builtin)
+            continue
+        item = snapshot.item_of(global_id)
+        assert item is not None, f"planned against a snapshot without {global_id}"
+        # Two uses of one collection may want different rows of it: then all are read.
+        predicates = filters.get(global_id, ()) if count == 1 else ()
+        leaf = _leaf(item, predicates, snapshot, cluster_id)
+        if isinstance(leaf, ShardLeaf) and count == 1:
+            leaf = replace(leaf, predicates=predicates, once=True)
+        leaves[global_id] = leaf
+    return leaves
+
+
+def _leaf(
+    item: Item,
+    predicates: tuple[Scalar, ...],
+    snapshot: Snapshot,
+    cluster_id: ClusterId | None,
+) -> Leaf:
+    indexes = [] if cluster_id is None else snapshot.indexes_on(item.item_id, cluster_id)
+    collection = collection_of(item, snapshot)
+    most = None if collection is None else MANY_ENTRIES
+    found = [(i, key_spans(predicates, _key(i, item))) for i in indexes] if predicates else []
+    chosen = best([(index, spans) for index, spans in found if spans is not None])
+    if chosen is not None:
+        return _index_leaf(chosen[0], item, chosen[1], most)
+    if collection is not None:
+        return ShardLeaf(collection, item.name)
+    assert indexes, f"view {item.name} was kept without an index"
+    return _index_leaf(indexes[0], item, None, None)
+
+
+def _key(index: Item, on: Item) -> list[tuple[int, SqlType]]:
+    """The columns of an index's key, up to the first that is an expression."""
+    assert isinstance(index.definition, Index)
+    positions = takewhile(lambda p: p is not None, (k.position for k in index.definition.keys))
+    return [(position, on.desc.types[position]) for position in positions if position is not None]
+
+
+def _index_leaf(index: Item, on: Item, keys: KeySpans | None, most: int | None) -> IndexLeaf:
+    assert index.cluster_id is not None
+    return IndexLeaf(index.global_id, index.cluster_id, index.name, on.desc, keys, most)
+
+
+def _filters_over_gets(relation: Relation) -> dict[GlobalId, tuple[Scalar, ...]]:
+    """Predicates that stand right over a Get, or over a Project of one, by collection."""
+    found: dict[GlobalId, tuple[Scalar, ...]] = {}
+    for node in walk(relation):
+        match node:
+            case Filter(input=Get(global_id=global_id), predicates=predicates):
+                found[global_id] = predicates
+            case Filter(
+                input=Project(input=Get(global_id=global_id), columns=columns),
+                predicates=predicates,
+            ):
+                moved = dict(enumerate(columns))
+                found[global_id] = tuple(move_columns(p, moved) for p in predicates)
+            case _:
+                pass
+    return found

@@ -1,0 +1,106 @@
+"""What of a read can be worked out once, for as long as the catalog stays as it is.
+
+A statement that is run again and again differs only in its parameters and in what the session says.
+Views are put into its relation, which is optimised with those left open; they are put into the
+result, which is then folded.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from evertide.adapter.reading.leaves import IndexedViews
+from evertide.catalog.snapshot import Snapshot
+from evertide.expr.functions.row import Knowledge
+from evertide.expr.relation import Constant, Relation
+from evertide.expr.relation_walk import in_order_of_use, scalars_of
+from evertide.expr.scalar import Call, Parameter, Scalar, SessionCall
+from evertide.expr.scalar_walk import children
+from evertide.expr.transform.passes import optimize
+from evertide.expr.traverse import gets
+from evertide.sql.views import inline_views
+from evertide.vocab.ids import ClusterId
+
+_Key: TypeAlias = tuple[int, int, ClusterId | None]
+
+KEPT_PLANS: Final = 512
+# Relations with more constant rows are not kept: they are not run again as they are.
+MOST_ROWS: Final = 100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadPlan:
+    """A relation with its views put in.
+
+    `asked` is what was asked for: as long as it is kept here, its id is no other's.
+    """
+
+    asked: Relation
+    relation: Relation
+    # Whose indexes may be used.
+    cluster_id: ClusterId | None
+    # It asks the catalog's functions, and is not optimised before they are bound to a statement.
+    asks_catalog: bool
+    has_session_calls: bool
+    has_parameters: bool
+
+    @property
+    def is_timeless(self) -> bool:
+        """Whether it is the same at every timestamp: constants, computed from parameters."""
+        return not self.asks_catalog and not self.has_session_calls and not gets(self.relation)
+
+
+class ReadPlans:
+    """One adapter's, shared by its sessions; those used least recently go first."""
+
+    def __init__(self) -> None:
+        self._plans: OrderedDict[_Key, ReadPlan] = OrderedDict()
+
+    def plan(
+        self, relation: Relation, snapshot: Snapshot, cluster_id: ClusterId | None
+    ) -> ReadPlan:
+        """For a snapshot, known by its upper, and the cluster whose indexes may be used."""
+        key = (id(relation), int(snapshot.upper), cluster_id)
+        known = self._plans.get(key)
+        if known is None:
+            known = _plan(relation, snapshot, cluster_id)
+            if max(_constant_rows(relation), _constant_rows(known.relation)) > MOST_ROWS:
+                return known
+            self._plans[key] = known
+            if len(self._plans) > KEPT_PLANS:
+                self._plans.popitem(last=False)
+        else:
+            self._plans.move_to_end(key)
+        return known
+
+
+def _plan(relation: Relation, snapshot: Snapshot, cluster_id: ClusterId | None) -> ReadPlan:
+    inlined = inline_views(relation, snapshot, IndexedViews(snapshot, cluster_id))
+    parts = [
+        part
+        for node in in_order_of_use(inlined)
+        for scalar in scalars_of(node)
+        for part in _parts(scalar)
+    ]
+    asks_catalog = any(
+        isinstance(part, Call) and part.function.knowledge is Knowledge.CATALOG for part in parts
+    )
+    return ReadPlan(
+        relation,
+        inlined if asks_catalog else optimize(inlined),
+        cluster_id,
+        asks_catalog,
+        any(isinstance(part, SessionCall) for part in parts),
+        any(isinstance(part, Parameter) for part in parts),
+    )
+
+
+def _constant_rows(relation: Relation) -> int:
+    return sum(len(n.rows) for n in in_order_of_use(relation) if isinstance(n, Constant))
+
+
+def _parts(scalar: Scalar) -> list[Scalar]:
+    found = [scalar]
+    for part in found:  # grows while it is gone through
+        found.extend(children(part))
+    return found

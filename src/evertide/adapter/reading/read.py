@@ -1,0 +1,405 @@
+"""A read at one timestamp: choose leaves and as_of, fetch the leaves, finish the rows."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from evertide.adapter.environment import Environment
+from evertide.adapter.lookups.catalog_functions import bind_catalog_functions
+from evertide.adapter.lookups.session_values import session_bindings
+from evertide.adapter.reading.dynamic import dynamic_rows
+from evertide.adapter.reading.found_rows import pinned_for_rows, rows_found
+from evertide.adapter.reading.leaves import (
+    BuiltinLeaf,
+    IndexLeaf,
+    Leaf,
+    ShardLeaf,
+    choose_leaves,
+)
+from evertide.adapter.reading.metrics import count_index_read
+from evertide.adapter.reading.plans import ReadPlan
+from evertide.adapter.reading.timestamp import check_explicit_as_of, check_fixed_as_of, select_as_of
+from evertide.adapter.session import Session
+from evertide.catalog.builtin.registry import builtin_rows
+from evertide.catalog.snapshot import Snapshot
+from evertide.controller.compute import Unanswered
+from evertide.controller.storage import collection_of
+from evertide.dataflow.description import Import
+from evertide.expr.budget import Budget
+from evertide.expr.interpret import Collection, evaluate, finish
+from evertide.expr.locality import interpreted_only
+from evertide.expr.recursion import is_recursive
+from evertide.expr.relation import Finishing, Join, Relation
+from evertide.expr.scalar import Literal, Parameter, Scalar, SessionCall
+from evertide.expr.transform.fold_constants import fold_constants
+from evertide.expr.transform.passes import optimize
+from evertide.expr.transform.substitute import substitute
+from evertide.expr.traverse import walk
+from evertide.persist.faults import BelowSince
+from evertide.persist.leases import ReadHold
+from evertide.vocab.datum import Row
+from evertide.vocab.errors import ObjectNotInPrerequisiteState
+from evertide.vocab.ids import ClusterId, GlobalId
+from evertide.vocab.relation_desc import ColumnDesc, RelationDesc
+from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp
+from evertide.vocab.update import Update
+
+# Above this many updates a query runs as a Spark job on a replica.
+SPARK_RECORDS = 200_000
+# The same for one that goes round: a replica follows what each iteration changes, the interpreter
+# here computes all of it each time. A chain of 20 edges takes either some tens of milliseconds.
+RECURSION_RECORDS = 20
+# From so many updates on, rows are looked for in columns.
+IMAGE_RECORDS = 500
+# Above this many rows the interpreter runs on a thread, so that other sessions go on.
+THREAD_ROWS = 2_000
+# The same for queries with joins, which may multiply them.
+THREAD_ROWS_JOINED = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A query with every choice made but its timestamp."""
+
+    relation: Relation
+    finishing: Finishing
+    snapshot: Snapshot
+    cluster_id: ClusterId | None
+    leaves: Mapping[GlobalId, Leaf]
+
+    @property
+    def shard_leaves(self) -> list[ShardLeaf]:
+        return [leaf for leaf in self.leaves.values() if isinstance(leaf, ShardLeaf)]
+
+    @property
+    def needs_timestamp(self) -> bool:
+        """Constants and system relations are the same at every time."""
+        return any(not isinstance(leaf, BuiltinLeaf) for leaf in self.leaves.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, before any choice."""
+
+    relation: Relation
+    finishing: Finishing
+    parameters: tuple[Literal, ...] = ()
+
+    @property
+    def bindings(self) -> dict[Parameter | SessionCall, Scalar]:
+        """What stands for each parameter."""
+        return {Parameter(i, literal.type): literal for i, literal in enumerate(self.parameters)}
+
+
+def plan_read(
+    question: Question,
+    session: Session,
+    env: Environment,
+    snapshot: Snapshot,
+    *,
+    as_of: Timestamp,
+    use_indexes: bool = True,
+) -> Read:
+    """Put parameters and session values in, inline views, optimise, choose leaves."""
+    plan = _plan(question, session, env, snapshot, use_indexes=use_indexes)
+    return _filled(plan, question, session, env, snapshot, as_of)
+
+
+def _plan(
+    question: Question,
+    session: Session,
+    env: Environment,
+    snapshot: Snapshot,
+    *,
+    use_indexes: bool = True,
+) -> ReadPlan:
+    cluster = snapshot.cluster_named(session.cluster)
+    cluster_id = None if cluster is None or not use_indexes else cluster.cluster_id
+    return env.read_plans.plan(question.relation, snapshot, cluster_id)
+
+
+def _filled(
+    plan: ReadPlan,
+    question: Question,
+    session: Session,
+    env: Environment,
+    snapshot: Snapshot,
+    as_of: Timestamp,
+) -> Read:
+    """The plan with all that was left open in it."""
+    relation = plan.relation
+    if plan.has_parameters or plan.has_session_calls:
+        bindings = question.bindings
+        if plan.has_session_calls:
+            bindings |= session_bindings(session, env, as_of)
+        relation = substitute(relation, bindings)
+    if plan.asks_catalog:
+        relation = optimize(bind_catalog_functions(relation, snapshot, session))
+    elif relation is not plan.relation:
+        relation = fold_constants(relation)
+    leaves = choose_leaves(relation, snapshot, plan.cluster_id)
+    cluster = snapshot.cluster_named(session.cluster)
+    cluster_id = None if cluster is None else cluster.cluster_id
+    return Read(relation, question.finishing, snapshot, cluster_id, leaves)
+
+
+async def run_read(
+    question: Question,
+    session: Session,
+    env: Environment,
+    snapshot: Snapshot,
+    *,
+    wanted_as_of: Timestamp | None = None,
+    at_least: Timestamp | None = None,
+) -> list[Row]:
+    """The rows of a query, strict serializable: nothing finished before it began is missed.
+
+    `at_least`: not before this time either, which may be one that is yet to come.
+    """
+    plan = _plan(question, session, env, snapshot)
+    if wanted_as_of is None and plan.is_timeless:
+        read = _filled(plan, question, session, env, snapshot, MIN_TS)
+        return await compute_rows(read, {})
+    read_ts = await env.oracle.read_ts(Timeline.EPOCH_MS)
+    earliest = read_ts if at_least is None else max(read_ts, at_least)
+    guess = earliest if wanted_as_of is None else wanted_as_of
+    read = _filled(plan, question, session, env, snapshot, guess)
+    if not read.needs_timestamp:
+        return await _finish(read, env, session, guess)
+    fixed = session.transaction.reading_as_of() if session.transaction is not None else None
+    check_fixed_as_of(fixed, at_least)
+    as_of, hold = await _choose_and_hold(read, env, session, earliest, fixed, wanted_as_of)
+    with hold:
+        if as_of != guess:
+            # mz_now() stands for the timestamp that was chosen.
+            read = _filled(plan, question, session, env, snapshot, as_of)
+        if session.transaction is not None:
+            session.transaction.start_reading(as_of)
+        try:
+            rows = await _finish(read, env, session, as_of)
+        except Unanswered:
+            # No replica holds the index at this timestamp: compute from what is durable instead.
+            direct = plan_read(question, session, env, snapshot, as_of=as_of, use_indexes=False)
+            as_of, rows = await _read_directly(direct, env, session, as_of, wanted_as_of)
+    await _wait_for_read_ts(env, as_of, read_ts, wanted_as_of)
+    return rows
+
+
+async def _read_directly(
+    read: Read, env: Environment, session: Session, as_of: Timestamp, wanted: Timestamp | None
+) -> tuple[Timestamp, list[Row]]:
+    """The rows from shards alone, and their timestamp; a transaction's is fixed by now."""
+    in_transaction = session.transaction is not None and session.transaction.explicit
+    fixed = as_of if in_transaction else None
+    as_of, hold = await _choose_and_hold(read, env, session, as_of, fixed, wanted)
+    with hold:
+        return as_of, await _finish(read, env, session, as_of)
+
+
+async def _choose_and_hold(
+    read: Read,
+    env: Environment,
+    session: Session,
+    read_ts: Timestamp,
+    fixed: Timestamp | None,
+    wanted: Timestamp | None,
+) -> tuple[Timestamp, ReadHold]:
+    """A timestamp, and what keeps it readable while the statement runs.
+
+    The first read of a transaction holds it for all that a later one is likely to read.
+    """
+    while True:
+        as_of = await choose_as_of(read, env, read_ts, fixed=fixed, wanted=wanted)
+        try:
+            hold = await env.storage.hold([leaf.collection for leaf in read.shard_leaves], as_of)
+        except BelowSince:
+            continue  # since moved in between: choose again, or be told that it cannot be
+        transaction = session.transaction
+        if transaction is not None and transaction.explicit and fixed is None:
+            transaction.holds.append(hold)
+            transaction.holds.append(await hold_domain(read, env, as_of))
+        return as_of, hold
+
+
+async def hold_domain(read: Read, env: Environment, as_of: Timestamp) -> ReadHold:
+    """Hold what can be held: what is not readable any more is refused when it is read."""
+    domain = read_domain(read)
+    while True:
+        sinces = await env.storage.sinces(domain)
+        domain = [c for c, since in zip(domain, sinces, strict=True) if since <= as_of]
+        try:
+            return await env.storage.hold(domain, as_of)
+        except BelowSince:
+            continue
+
+
+def read_domain(read: Read) -> list[Import]:
+    """Every stored collection of the schemas that a read touches, and what those follow from."""
+    items = [read.snapshot.item_of(global_id) for global_id in read.leaves]
+    schemas = {item.schema_id: None for item in items if item is not None}
+    near = [i.item_id for s in schemas for i in read.snapshot.items_in_schema(s)]
+    stored = read.snapshot.stored_inputs(near)
+    found = (collection_of(item, read.snapshot) for item in stored)
+    return [collection for collection in found if collection is not None]
+
+
+async def choose_as_of(
+    read: Read,
+    env: Environment,
+    read_ts: Timestamp,
+    *,
+    fixed: Timestamp | None,
+    wanted: Timestamp | None,
+) -> Timestamp:
+    """The timestamp of a read: the user's, the transaction's, or the freshest that is due."""
+    sinces = await env.storage.sinces([leaf.collection for leaf in read.shard_leaves])
+    if wanted is not None:
+        return check_explicit_as_of(wanted, sinces)
+    if fixed is not None:
+        if any(since > fixed for since in sinces):
+            raise ObjectNotInPrerequisiteState(
+                "the transaction's timestamp is no longer readable",
+                hint="Restart the transaction.",
+            )
+        return fixed
+    return select_as_of(oracle_read_ts=read_ts, sinces=sinces)
+
+
+async def _wait_for_read_ts(
+    env: Environment, as_of: Timestamp, read_ts: Timestamp, wanted: Timestamp | None
+) -> None:
+    """A since may force a read into the future of the oracle: its rows are told only once any
+    later read would see them too."""
+    while wanted is None and as_of > read_ts:
+        await asyncio.sleep(0.01)
+        read_ts = await env.oracle.read_ts(Timeline.EPOCH_MS)
+
+
+async def _finish(read: Read, env: Environment, session: Session, as_of: Timestamp) -> list[Row]:
+    found = await _by_image(read, env, as_of)
+    if found is not None:
+        return await compute_rows(read, found)
+    collection = await by_spark(read, env, as_of)
+    if collection is not None:
+        return finish(collection, read.finishing, read.relation.types)
+    fetched = {
+        global_id: await fetch_leaf(leaf, read, env, session, as_of)
+        for global_id, leaf in read.leaves.items()
+    }
+    return await compute_rows(read, fetched)
+
+
+async def _by_image(
+    read: Read, env: Environment, as_of: Timestamp
+) -> Mapping[GlobalId, Collection] | None:
+    """Some rows of one large collection, found by columns; None where that is no way to do it."""
+    leaf = searched_leaf(read)
+    if leaf is None or await env.storage.records(leaf.collection) < IMAGE_RECORDS:
+        return None
+    await env.storage.wait_for_upper(leaf.collection, as_of)
+    rows = None
+    if not leaf.collection.is_table and (pinned := pinned_for_rows(leaf.predicates)) is not None:
+        near = await env.storage.columns.near.at(leaf.collection, as_of)
+        if near is not None:
+            later = near.later(pinned.column, pinned.values, as_of)
+            rows = rows_found(near.image, leaf, later, SPARK_RECORDS)
+    if rows is None:
+        image = await env.storage.columns.image(leaf.collection, as_of)
+        rows = None if image is None else rows_found(image, leaf, (), SPARK_RECORDS)
+    return None if rows is None else dict.fromkeys(read.leaves, Collection(rows, []))
+
+
+def searched_leaf(read: Read) -> ShardLeaf | None:
+    """The collection that is all a read looks at, if it looks for some of its rows only."""
+    match list(read.leaves.values()):
+        case [ShardLeaf(once=True, predicates=(_, *_)) as leaf]:
+            return leaf
+        case _:
+            return None
+
+
+async def compute_rows(read: Read, fetched: Mapping[GlobalId, Collection]) -> list[Row]:
+    """The rows of a read whose leaves are at hand."""
+    total = sum(len(leaf.rows) for leaf in fetched.values())
+    budget = Budget()
+
+    def compute() -> list[Row]:
+        found = evaluate(read.relation, fetched.__getitem__, budget)
+        return finish(found, read.finishing, read.relation.types)
+
+    few = THREAD_ROWS_JOINED if _joins(read.relation) else THREAD_ROWS
+    if total <= few and not is_recursive(read.relation):  # which may go on without any rows
+        return compute()
+    try:
+        return await asyncio.to_thread(compute)
+    finally:
+        budget.cancel()  # nobody waits for it any more, if it still runs
+
+
+def _joins(relation: Relation) -> bool:
+    return any(isinstance(node, Join) for node in walk(relation))
+
+
+async def fetch_leaf(
+    leaf: Leaf, read: Read, env: Environment, session: Session, as_of: Timestamp
+) -> Collection:
+    """What a collection holds at the timestamp, or that part of it which the read needs."""
+    match leaf:
+        case BuiltinLeaf(builtin=builtin):
+            if builtin.dynamic:
+                rows: Sequence[Row] = await dynamic_rows(builtin, session, env, read.snapshot)
+            else:
+                rows = list(builtin_rows(builtin, read.snapshot, database=session.database))
+            return Collection([(row, 1) for row in rows], [])
+        case ShardLeaf(collection=collection):
+            contents = await env.storage.contents(collection, as_of)
+            return Collection(list(contents.rows), list(contents.errors))
+        case IndexLeaf():
+            return await _peek_index(leaf, read.snapshot, env, as_of)
+
+
+async def _peek_index(
+    leaf: IndexLeaf, snapshot: Snapshot, env: Environment, as_of: Timestamp
+) -> Collection:
+    try:
+        updates = await env.compute.peek_index(
+            snapshot, leaf.cluster_id, leaf.index_id, leaf.desc, leaf.lookup, as_of
+        )
+    except Unanswered:
+        count_index_read(answered=False)
+        raise
+    count_index_read(answered=True)
+    return _collection(updates)
+
+
+async def large(read: Read, env: Environment) -> bool:
+    """Whether Spark should run it: many records, all in shards, and nothing but what it can."""
+    shards = read.shard_leaves
+    if not shards or len(shards) != len(read.leaves) or read.cluster_id is None:
+        return False
+    if interpreted_only(read.relation) is not None:
+        return False
+    most = RECURSION_RECORDS if is_recursive(read.relation) else SPARK_RECORDS
+    return sum([await env.storage.records(leaf.collection) for leaf in shards]) > most
+
+
+async def by_spark(read: Read, env: Environment, as_of: Timestamp) -> Collection | None:
+    """The rows computed by a replica's Spark; None where the interpreter should do it."""
+    if not await large(read, env):
+        return None
+    assert read.cluster_id is not None
+    types = read.relation.types
+    desc = RelationDesc(tuple(ColumnDesc(f"c{i}", t) for i, t in enumerate(types)))
+    try:
+        updates = await env.compute.peek_relation(
+            read.snapshot, read.cluster_id, read.relation, list(read.leaves), desc, as_of
+        )
+    except Unanswered:
+        return None
+    return _collection(updates)
+
+
+def _collection(updates: Sequence[Update]) -> Collection:
+    rows = [(u.row, u.diff) for u in updates if u.error is None]
+    errors = [(u.error, u.diff) for u in updates if u.error is not None]
+    return Collection(rows, errors)

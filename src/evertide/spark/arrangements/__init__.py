@@ -1,0 +1,6 @@
+"""Rows with their history, found by key.
+
+arrangement is what operators use; levels are its parts: layer (by key), column_layer, runs (mapped
+files), found by finding. merging with merge_runs makes few of many, within memory. key_order sorts
+an index, sharing lets several dataflows look into one.
+"""

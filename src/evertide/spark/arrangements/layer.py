@@ -1,0 +1,108 @@
+"""The newest part of an arrangement: entries in memory, by key.
+
+Small and quick to change. Once it has grown it is frozen, written as a run by whoever merges, and
+dropped when the run has taken its place; until then it is still looked into, but not changed.
+"""
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+import pyarrow as pa
+
+from evertide.expr.columnar.batch import Entry, batch_of
+from evertide.expr.columnar.hashes import hash_bytes
+from evertide.expr.relation import Types
+from evertide.expr.row_key import RowKey, identity_function
+from evertide.spark.arrangements.column_layer import ColumnLayer
+from evertide.spark.arrangements.runs import table_of
+from evertide.vocab.datum import Row
+from evertide.vocab.timestamp import MIN_TS
+
+# Groups up to this size are left as they are; beyond it, they are added up when they double.
+_SMALL_GROUP = 8
+# A rough figure for an entry in memory: row, tuple, dict slot.
+ENTRY_BYTES: Final = 400
+# How many rows are looked at to tell how large values are, and after how many more again.
+_SAMPLED_ROWS: Final = 8
+_SAMPLED_EVERY: Final = 16
+
+
+class Layer:
+    """Entries of these types by key."""
+
+    __slots__ = ("_columns", "_identity", "_limits", "_sampled", "_types", "groups", "records")
+
+    def __init__(self, types: Types) -> None:
+        self.groups: dict[bytes, list[Entry]] = {}
+        self.records = 0
+        self._types = types
+        self._identity = identity_function(types)
+        self._limits: dict[bytes, int] = {}
+        self._columns: ColumnLayer | None = None
+        # How many entries there were when some were looked at, and what one took.
+        self._sampled = (-_SAMPLED_EVERY, 0)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Roughly how large it is."""
+        if abs(self.records - self._sampled[0]) >= _SAMPLED_EVERY:
+            newest = islice(reversed(self.groups.values()), _SAMPLED_ROWS)
+            sampled = [_large_bytes(group[-1][0]) for group in newest if group]
+            self._sampled = (self.records, ENTRY_BYTES + sum(sampled) // max(len(sampled), 1))
+        return self.records * self._sampled[1]
+
+    def insert(self, key: bytes, entries: Sequence[Entry], since: int) -> None:
+        """Add entries of one key. A group that has grown much is added up first."""
+        self.records += len(entries)
+        group = self.groups.get(key)
+        if group is None:
+            self.groups[key] = list(entries)
+            return
+        group += entries
+        if len(group) > _SMALL_GROUP and len(group) > self._limits.get(key, _SMALL_GROUP):
+            self._add_up(key, group, since)
+
+    def _add_up(self, key: bytes, group: list[Entry], since: int) -> None:
+        left = add_up(group, since, self._identity)
+        self.records -= len(group) - len(left)
+        if left:
+            self.groups[key] = left
+            self._limits[key] = max(2 * len(left), _SMALL_GROUP)
+        else:
+            del self.groups[key]
+            self._limits.pop(key, None)
+
+    def columns(self) -> ColumnLayer:
+        """The same by columns. Only of a frozen layer, which has entries: it is made once."""
+        if self._columns is None:
+            keyed = list(self.keyed(MIN_TS))
+            hashes = hash_bytes([key for key, _ in keyed])
+            self._columns = ColumnLayer.of(hashes, batch_of(self._types, [e for _, e in keyed]))
+        return self._columns
+
+    def table(self, since: int) -> pa.Table:
+        """Added up, as a run's file has it."""
+        return table_of(self._types, self.keyed(since))
+
+    def keyed(self, since: int) -> Iterator[tuple[bytes, Entry]]:
+        """All entries with their keys, added up; does not change the layer."""
+        for key, group in self.groups.items():
+            for entry in add_up(group, since, self._identity):
+                yield key, entry
+
+
+def _large_bytes(row: Row) -> int:
+    """What texts and the like take beyond what any value does."""
+    return sum([len(value) for value in row if isinstance(value, str | bytes | list | tuple)])
+
+
+def add_up(entries: Iterable[Entry], since: int, identity: RowKey | None) -> list[Entry]:
+    """Times before `since` advanced to it, diffs of identical (row, time) added, zeros dropped."""
+    sums: dict[tuple[Hashable, int], Entry] = {}
+    for row, ts, diff in entries:
+        ts = max(ts, since)
+        key = (row if identity is None else identity(row), ts)
+        known = sums.get(key)
+        sums[key] = (row, ts, diff) if known is None else (row, ts, known[2] + diff)
+    return [entry for entry in sums.values() if entry[2]]

@@ -1,0 +1,273 @@
+"""What an arrangement consists of: a layer in memory, frozen layers, runs on disk.
+
+Few changes go into the layer, by key. Many come as columns, and are a frozen layer at once; small
+ones are merged in memory, and what has grown is written as a run.
+
+All lists are replaced, never changed, so that whoever holds one may go on reading it. Merging is
+three steps: `merge_plan` and `swap` on the owner's thread, both quick, and `merge` between them, on
+any thread, which only reads what never changes.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import msgspec
+import pyarrow as pa
+
+from evertide.expr.columnar.batch import Entry
+from evertide.expr.relation import Types
+from evertide.spark.arrangements.column_layer import ColumnLayer, layer_of_table, put_together
+from evertide.spark.arrangements.layer import Layer
+from evertide.spark.arrangements.memory import memory_limit
+from evertide.spark.arrangements.merge_runs import merge_tables
+from evertide.spark.arrangements.runs import Run, open_run, write_run
+
+Frozen: TypeAlias = Layer | ColumnLayer
+Source: TypeAlias = ColumnLayer | Run
+
+# Arrow counts the bytes of a text column with 32 bits; larger runs are not made.
+MAX_RUN_BYTES: Final = 1 << 30
+# The same where it lies in columns.
+COLUMN_ENTRY_BYTES: Final = 80
+# A layer of so many entries is written as a run; smaller ones stay in memory.
+SPILL_RECORDS: Final = 50_000
+# So few entries are put together by whoever adds them.
+_SMALL_RECORDS: Final = 2_000
+# A layer is merged with smaller ones if it is at most so many times as large as they together.
+_GROWTH: Final = 4
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """What a snapshot of one arrangement consists of: its since, and names of files."""
+
+    since: int
+    runs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MergePlan:
+    """Layers and runs that are to become one: a run, or a layer if `in_memory`."""
+
+    layers: tuple[Frozen, ...]
+    runs: tuple[Run, ...]
+    types: Types
+    since: int
+    path: Path
+    in_memory: bool = False
+
+
+class Levels:
+    """The layers and runs of one arrangement, in a directory of its own."""
+
+    def __init__(
+        self, directory: Path, types: Types, *, spill_records: int = SPILL_RECORDS
+    ) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        self.layer = Layer(types)
+        self.frozen: tuple[Frozen, ...] = ()
+        self.runs: tuple[Run, ...] = ()
+        self.directory = directory
+        self._types = types
+        self._next_file = 0
+        self.spill_records = spill_records
+        # Layers that a merge under way will replace.
+        self._taken: tuple[Frozen, ...] = ()
+
+    @property
+    def keyed(self) -> list[Layer]:
+        """Layers by key, newest first."""
+        return [self.layer, *(layer for layer in self.frozen if isinstance(layer, Layer))]
+
+    @property
+    def hashed(self) -> list[Source]:
+        """All that is not in layers by key."""
+        return [*(layer for layer in self.frozen if isinstance(layer, ColumnLayer)), *self.runs]
+
+    def add_columns(self, layer: ColumnLayer, since: int) -> None:
+        """Add entries by columns. Small layers are put together at once, by the same rule by which
+        larger ones are beside the ticks; without it a tick of one row would leave a layer of one.
+        """
+        frozen = self.frozen
+        while frozen and isinstance(frozen[0], ColumnLayer) and frozen[0] not in self._taken:
+            total = frozen[0].records + layer.records
+            if frozen[0].records > _GROWTH * layer.records or total > _SMALL_RECORDS:
+                break
+            layer = put_together(frozen[0], layer, since)
+            frozen = frozen[1:]
+        self.frozen = (layer, *frozen) if layer.records else frozen
+
+    def freeze(self) -> None:
+        """Start a new layer; the old one waits to be written."""
+        if self.layer.records:
+            self.frozen = (self.layer, *self.frozen)
+            self.layer = Layer(self._types)
+
+    def load_table(self, table: pa.Table) -> None:
+        """Add a table as runs have it: h, c0.., t and d, sorted by h."""
+        if not table.num_rows:
+            return
+        rows = -(-table.num_rows // (table.nbytes // MAX_RUN_BYTES + 1))
+        for start in range(0, table.num_rows, rows):
+            run = write_run(self._new_path(), self._types, table.slice(start, rows))
+            self.runs = (*self.runs, run)
+
+    def merge_plan(self, since: int, *, spill: bool = False) -> MergePlan | None:
+        """What should be merged now, if anything: small layers in memory, or all into a run.
+
+        `spill`: into a run, however little there is, because memory is short.
+
+        A run is taken along if what is merged already is at least half its size, so that sizes of
+        runs grow geometrically and their number stays logarithmic; so do those of layers.
+        """
+        records = sum(layer.records for layer in self.frozen)
+        if spill and not records:
+            return None
+        if records < self.spill_records and not spill:
+            few = self._small_layers()
+            if len(few) < 2:
+                return None
+            self._taken = few
+            return MergePlan(few, (), self._types, since, self._new_path(), in_memory=True)
+        volume = memory_bytes(self)
+        # Merging takes some times as much memory as the run that it makes.
+        most = min(MAX_RUN_BYTES, 5 * memory_limit() // 2)
+        taken: list[Run] = []
+        for run in reversed(self.runs):
+            volume += run.file_bytes
+            if run.length > 2 * records or volume > most:
+                break
+            records += run.length
+            taken.append(run)
+        self._taken = self.frozen
+        return MergePlan(self.frozen, tuple(taken), self._types, since, self._new_path())
+
+    def _small_layers(self) -> tuple[Frozen, ...]:
+        """Layers of about one size; one that is small alone must not keep others from merging."""
+        taken: list[Frozen] = []
+        for layer in sorted(self.frozen, key=lambda layer: layer.records):
+            if taken and layer.records > _GROWTH * sum(other.records for other in taken):
+                if len(taken) > 1:
+                    break
+                taken = []
+            taken.append(layer)
+        return tuple(taken)
+
+    def swap(self, plan: MergePlan, merged: Source | None) -> None:
+        """Put what was merged in the place of what it was made of; files no longer needed go."""
+        self.give_up()
+        self.frozen = tuple(layer for layer in self.frozen if layer not in plan.layers)
+        self.runs = tuple(old for old in self.runs if old not in plan.runs)
+        if isinstance(merged, Run):
+            self.runs = (*self.runs, merged)
+        elif merged is not None:
+            self.frozen = (*self.frozen, merged)
+        for old in plan.runs:
+            old.path.unlink(missing_ok=True)
+
+    def give_up(self) -> None:
+        """The merge that was planned will not come."""
+        self._taken = ()
+
+    def capture(self, since: int) -> MergePlan:
+        """Everything there is now, for `write_snapshot` on any thread."""
+        self.freeze()
+        return MergePlan(self.frozen, self.runs, self._types, since, self._new_path())
+
+    def restore(self, directory: Path, manifest: Manifest) -> None:
+        """Take over the runs that write_snapshot wrote."""
+        for name in manifest.runs:
+            path = self._new_path()
+            _link(directory / name, path)
+            self.runs = (*self.runs, open_run(path, self._types))
+
+    def _new_path(self) -> Path:
+        self._next_file += 1
+        return self.directory / f"{self._next_file}.arrow"
+
+
+def merge(plan: MergePlan) -> Source | None:
+    """One of all that the plan names; None if nothing is left of it. Safe on any thread.
+
+    Raises DamagedRun: what is wrong must not get into what is made of it.
+    """
+    for run in plan.runs:
+        run.check()
+    tables = [run.table for run in plan.runs]
+    tables += [layer.table(plan.since) for layer in plan.layers]
+    merged = merge_tables(tables, plan.since)
+    if not merged.num_rows:
+        return None
+    if plan.in_memory:
+        return layer_of_table(plan.types, merged)
+    return write_run(plan.path, plan.types, merged)
+
+
+def write_snapshot(directory: Path, name: str, captured: MergePlan) -> Manifest:
+    """Write what was captured below `directory`; safe on any thread.
+
+    Runs are linked, since they never change. One that a merge has unlinked meanwhile is written
+    again: its contents are still mapped.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    names: list[str] = []
+    for number, run in enumerate(captured.runs):
+        names.append(f"{name}-{number}.arrow")
+        try:
+            _link(run.path, directory / names[-1])
+        except FileNotFoundError:
+            write_run(directory / names[-1], captured.types, run.table)
+    table = merge_tables([layer.table(captured.since) for layer in captured.layers], captured.since)
+    if table.num_rows:
+        names.append(f"{name}-layer.arrow")
+        write_run(directory / names[-1], captured.types, table)
+    return Manifest(captured.since, tuple(names))
+
+
+def _link(source: Path, target: Path) -> None:
+    """The same file under another name, or a copy where the two are on different disks."""
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+def all_sources(levels: Levels) -> list[Source]:
+    """Everything by columns. What lies in the layer by key is frozen for it."""
+    levels.freeze()
+    layers = [f.columns() if isinstance(f, Layer) else f for f in levels.frozen]
+    return [*layers, *levels.runs]
+
+
+def all_entries(levels: Levels) -> Iterator[Entry]:
+    """Everything row by row, as it is."""
+    for source in levels.hashed:
+        yield from source.all_entries()
+    for layer in levels.keyed:
+        for group in layer.groups.values():
+            yield from group
+
+
+def count_records(levels: Levels) -> tuple[int, int, int]:
+    """How many entries lie by key, in columns in memory, and in runs."""
+    in_columns = sum(f.records for f in levels.frozen if isinstance(f, ColumnLayer))
+    by_key = sum(layer.records for layer in levels.keyed)
+    return by_key, in_columns, sum(run.length for run in levels.runs)
+
+
+def memory_bytes(levels: Levels) -> int:
+    """Roughly what lies in memory. Columns know it; of rows by key some are looked at."""
+    columns = sum(f.memory_bytes for f in levels.frozen if isinstance(f, ColumnLayer))
+    return columns + sum(layer.memory_bytes for layer in levels.keyed if layer.records)
+
+
+def added_up(levels: Levels) -> int:
+    """All diffs together: how many rows there are, if none is there twice or less than once."""
+    columns = [s.diffs if isinstance(s, Run) else s.batch.diffs for s in levels.hashed]
+    entries = (e for layer in levels.keyed for group in layer.groups.values() for e in group)
+    return sum(int(diffs.sum()) for diffs in columns) + sum(diff for _, _, diff in entries)
