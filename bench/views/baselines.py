@@ -14,6 +14,7 @@ import psycopg
 
 from bench.figure import Runs, milliseconds
 from bench.place import Helper, Place, running_helper
+from bench.views.changes import draw_batch
 from bench.views.definitions import VIEWS, View
 from bench.views.model import Model, WrongAnswer
 from bench.views.tables import TABLES
@@ -23,10 +24,12 @@ Connection: TypeAlias = "psycopg.Connection[tuple[object, ...]]"
 SPARK = "Spark recomputes"
 POSTGRES = "PostgreSQL REFRESH"
 DUCKDB = "DuckDB recomputes"
+DUCKDB_TEXT = "DuckDB, 10,000 as text"
 
 # Per run; each is also done as often before the first.
 TIMES = {SPARK: 3, POSTGRES: 3, DUCKDB: 7}
 COPY_CHUNK = 1 << 20
+TEXT_CHANGES = 10_000
 
 # What a user would index.
 INDEXES = (
@@ -66,10 +69,28 @@ class Baselines:
                 milliseconds(lambda: self.postgres.execute(refresh)) for _ in range(TIMES[POSTGRES])
             ],
             DUCKDB: [milliseconds(lambda: self._duckdb(view)) for _ in range(TIMES[DUCKDB])],
+            DUCKDB_TEXT: [self._duckdb_text(view)],
         }
 
     def _duckdb(self, view: View) -> None:
         self.model.connection.sql(view.query).to_arrow_table()
+
+    def _duckdb_text(self, view: View) -> float:
+        """The statements that Evertide gets, then the query; both are undone."""
+        model, live = self.model, dict(self.model.live)
+        model.connection.execute("BEGIN")
+        batch = draw_batch(model, view, TEXT_CHANGES, 1, inserts=False)
+        model.connection.execute("ROLLBACK")
+        model.live = live
+
+        def take() -> None:
+            for statement in ("BEGIN", *batch.statements):
+                model.connection.execute(statement)
+            self._duckdb(view)
+
+        taken = milliseconds(take)
+        model.connection.execute("ROLLBACK")
+        return taken
 
     def _spark(self, view: View, count: int) -> tuple[int, list[float]]:
         question = json.dumps([view.spark_query or view.query, count])

@@ -24,6 +24,8 @@ class Batch:
     key: Row
     before: list[Row]
     after: list[Row]
+    # What DuckDB took to make the same changes.
+    replacing_ms: float
 
     def texts(self, blocks: bool) -> tuple[str, ...]:
         """What is sent, one after the other: a transaction block goes as one text."""
@@ -54,12 +56,15 @@ def draw_batch(model: Model, view: View, size: int, number: int, *, inserts: boo
     row_id, second_id, *key = model.focus(view)
     before = model.expected(view, tuple(key))
     first = int(str(row_id))
+    already = model.replacing_ms
     if size == 1 and not inserts:
         second = None if second_id is None else int(str(second_id))
         statements = _single(model, view, number, first, second)
     else:
         statements = _many(model, view, size, first, inserts=inserts)
-    return Batch(statements, size, tuple(key), before, model.expected(view, tuple(key)))
+    replacing = model.replacing_ms - already
+    after = model.expected(view, tuple(key))
+    return Batch(statements, size, tuple(key), before, after, replacing)
 
 
 def _single(

@@ -26,12 +26,14 @@ WHERE v.name = %s AND t.started_at >= %s AND t.rows_in > 0"""
 
 @dataclass
 class Timings:
-    """Milliseconds by batch: until acknowledged, from there until shown, both, and the ticks."""
+    """Milliseconds by batch: until acknowledged, from there until shown, both, and the ticks; and
+    what DuckDB took to make the same changes."""
 
     writes: list[float] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
     both: list[float] = field(default_factory=list)
     ticks: list[float] = field(default_factory=list)
+    replacing: list[float] = field(default_factory=list)
 
 
 def takes_blocks(connection: Connection) -> bool:
@@ -94,6 +96,7 @@ class Follower:
                 timings.writes.append((written - started) * 1_000)
                 timings.waits.append((ended - written) * 1_000)
                 timings.both.append((ended - started) * 1_000)
+                timings.replacing.append(batch.replacing_ms)
         timings.ticks = self._ticks(began)
         return timings
 

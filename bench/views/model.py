@@ -1,5 +1,6 @@
 """What every table must contain, kept in DuckDB beside the server that is measured."""
 
+import time
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from math import isclose
@@ -33,6 +34,8 @@ class Model:
         self.draw = np.random.default_rng(SEED)
         self.live: dict[str, Ids] = {}
         self._next: dict[str, int] = {}
+        # What DuckDB itself has taken so far to replace rows, handed to it as Arrow.
+        self.replacing_ms = 0.0
         for name, count in sizes(scale).items():
             self.connection.execute(TABLES[name].create)
             self.live[name] = np.arange(count, dtype=np.int64)
@@ -57,11 +60,13 @@ class Model:
 
     def replace(self, table: str, gone: Ids, rows: Columns) -> None:
         """Takes rows out by id and puts others in."""
+        started = time.perf_counter()
         if len(gone):
             self.connection.register("gone", pa.table({"id": gone}))
             self.connection.execute(f"DELETE FROM {table} WHERE id IN (SELECT id FROM gone)")
             self.connection.unregister("gone")
         self._insert(table, rows)
+        self.replacing_ms += (time.perf_counter() - started) * 1_000
         left = np.setdiff1d(self.live[table], gone, assume_unique=True)
         self.live[table] = np.concatenate([left, rows["id"].astype(np.int64)])
 

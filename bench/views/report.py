@@ -1,7 +1,7 @@
 """What was observed, as figures."""
 
 from bench.figure import Figure, Runs, in_runs
-from bench.views.baselines import DUCKDB, fastest
+from bench.views.baselines import DUCKDB, DUCKDB_TEXT, fastest
 from bench.views.follow import Timings
 from bench.views.phase import Observed
 
@@ -66,9 +66,14 @@ def _freshness(
         and scale == "S"
         and size == max(TARGETS_MS[scale])
     ):
-        figures.append(
-            Figure(name="  and ahead of DuckDB", unit="ms", runs=shown, target=duckdb.median)
-        )
+        replacing = Runs(tuple(t.replacing for t in timings))
+        text = observed.baselines[DUCKDB_TEXT]
+        figures += [
+            Figure(name="  and ahead of DuckDB", unit="ms", runs=shown, target=duckdb.median),
+            Figure(name="  beside DuckDB, given the text", unit="ms", runs=shown,
+                   baseline_name=DUCKDB_TEXT, baseline=text),
+            Figure(name="  DuckDB makes the changes, Arrow", unit="ms", runs=replacing),
+        ]  # fmt: skip
     return figures
 
 
