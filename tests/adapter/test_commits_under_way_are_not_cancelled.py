@@ -9,7 +9,7 @@ from evertide.adapter.reading.see_through import see_through
 from evertide.adapter.writing.group_commit import GroupCommit
 from evertide.persist.handle import PersistClient
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
-from evertide.persist.txn import CommitOutcome, Committed, TableWrite, Txns
+from evertide.persist.txn import CommitOutcome, Committed, TableWrite, Txns, TxnsUpperMismatch
 from evertide.vocab.clock import ManualClock
 from evertide.vocab.ids import ShardId
 from evertide.vocab.relation_desc import relation_desc
@@ -28,6 +28,7 @@ class SlowCommitter:
         self.let = asyncio.Event()
         self.committed: list[int] = []
         self.expected_upper: Timestamp | None = None
+        self.outcome: CommitOutcome = Committed(Timestamp(7))
 
     def commit(
         self, writes: Mapping[ShardId, TableWrite], expected_upper: Timestamp | None
@@ -40,13 +41,15 @@ class SlowCommitter:
         await self.let.wait()
         for write in writes.values():
             self.committed += [row[0] for row, _ in write.rows if isinstance(row[0], int)]
-        return Committed(Timestamp(7))
+        return self.outcome
 
 
 async def group_commit(committer: SlowCommitter) -> GroupCommit:
     store = MemoryStore()
     client = PersistClient(store.consensus(await store.raise_epoch()), MemoryBlob())
-    return GroupCommit(Txns(client, ShardId("txns")), committer, ManualClock(start_ms=0))
+    txns = Txns(client, ShardId("txns"))
+    await txns.ensure()
+    return GroupCommit(txns, committer, ManualClock(start_ms=1_000))
 
 
 def write(value: int) -> dict[ShardId, TableWrite]:
@@ -84,6 +87,35 @@ async def test_a_write_that_depends_on_a_read_is_seen_through() -> None:
     assert await writing == 7
     assert committer.committed == [3]
     assert committer.expected_upper == 1
+
+
+async def test_who_is_cancelled_and_lost_the_race_is_not_kept() -> None:
+    """Nothing was written, so the cancel counts: else a statement would go on trying."""
+    committer = SlowCommitter()
+    committer.outcome = TxnsUpperMismatch(Timestamp(9))
+    commits = await group_commit(committer)
+    writing = asyncio.create_task(commits.write_if(write(3), {}, Timestamp(1)))
+    await committer.begun.wait()
+    writing.cancel()
+    committer.let.set()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+
+
+async def test_time_stands_still_for_a_write_that_keeps_others_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A large one takes longer than a second, and must find the upper where it was."""
+    monkeypatch.setattr("evertide.adapter.writing.group_commit.IDLE_ADVANCE_MS", 1)
+    committer = SlowCommitter()
+    commits = await group_commit(committer)
+    async with commits.lock:
+        running = asyncio.create_task(commits.run())
+        await asyncio.sleep(0.05)
+        assert not committer.begun.is_set()
+    await committer.begun.wait()
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
 
 
 async def test_a_timeout_comes_too_late_for_a_commit() -> None:

@@ -320,3 +320,18 @@ async def test_a_table_too_large_has_no_image() -> None:
         small = TableImages(client, site.txns, limit_bytes=1_000)
         assert await small.at(TABLE, DESC, Timestamp(site.now)) is None
         assert not small.kept(TABLE, DESC)
+
+
+def test_many_rows_that_look_alike_are_not_paired_one_by_one() -> None:
+    """Of so many pairs nobody would see the end; the image is read anew instead."""
+    rows = pa.table({"c0": pa.array(["same"] * 3_000), "d": pa.array([1] * 3_000)})
+    desc = relation_desc(("a", TEXT))
+    come = diffs_at(desc, rows, Timestamp(1))
+    image = image_module.make_image(come, Timestamp(1), Timestamp(2))
+    assert image is not None
+    for count, kept in ((3, True), (3_000, False)):
+        gone = rows.slice(0, count).set_column(1, "d", pa.array([-1] * count))
+        left = image_module.advance(
+            image, diffs_at(desc, gone, Timestamp(2)), Timestamp(2), Timestamp(3)
+        )
+        assert (left is not None) is kept

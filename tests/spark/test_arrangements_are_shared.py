@@ -166,3 +166,18 @@ def test_what_is_shared_is_kept_once(tmp_path: Path) -> None:
         one.tick(history, LAST + 1)
         one.check(history)
     evaluator.close()
+
+
+def test_one_that_was_loaded_is_not_asked_what_was_before(tmp_path: Path) -> None:
+    """Its entries are all of the time that it was loaded at."""
+    evaluator = Evaluator(tmp_path)
+    history = random_history(Random(3), FIRST, LAST, 5)
+    loaded, at = GlobalId("u7"), Timestamp(LAST - 4)
+    evaluator.create(loaded, delta_plan(joined(T0, T2)), index_key=None, as_of=at)
+    evaluator.load_state(loaded, {}, Timestamp(at + 1))
+    late = Running(evaluator, GlobalId("u8"), joined(T0, T2), FIRST, None)
+    late.start()
+    for upper in range(FIRST + 1, at + 1):
+        late.tick(history, upper)
+    late.check(history)
+    evaluator.close()

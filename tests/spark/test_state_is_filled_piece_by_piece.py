@@ -1,5 +1,6 @@
 """Contents that are taken in by pieces give the state and the output that they give at once."""
 
+import asyncio
 from pathlib import Path
 from random import Random
 
@@ -8,12 +9,14 @@ import pytest
 from evertide.dataflow.delta import delta_plan
 from evertide.dataflow.delta_plan import DeltaPlan
 from evertide.expr.interpret import Collection
+from evertide.expr.relation import Relation
 from evertide.expr.transform.passes import optimize
 from evertide.persist.coding.updates import consolidate_columns
 from evertide.spark.building import filling
 from evertide.spark.channel import input_descs
 from evertide.spark.engine import DriverEngine
 from evertide.spark.evaluate import Evaluator
+from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import Timestamp
 from tests.expr.trees import Trees
 from tests.spark.histories import (
@@ -26,6 +29,7 @@ from tests.spark.histories import (
     output_at,
     random_history,
 )
+from tests.spark.test_arrangements_are_shared import T0, T1, T2, Running, joined, table
 
 FIRST, START, LAST = 100, 110, 116
 
@@ -78,3 +82,35 @@ def test_no_piece_is_too_large_and_nothing_is_lost(most: int) -> None:
     for global_id, updates in inputs.items():
         found = [u for part in parts for u in part.get(global_id, ())]
         assert sorted(map(repr, found)) == sorted(map(repr, updates))
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_nothing_is_shared_while_it_is_only_a_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Beside indexes, which know the same rows at the times that pieces pretend to be of, and
+    beside each other."""
+    monkeypatch.setattr(filling, "PIECE_ROWS", 4)
+    history = random_history(Random(seed), FIRST, LAST, 6)
+    evaluator = Evaluator(tmp_path)
+    engine = DriverEngine(evaluator)
+    for number, global_id in enumerate((T0, T2) if seed % 2 else ()):
+        index = Running(evaluator, GlobalId(f"u{number + 50}"), table(global_id), FIRST, (0,))
+        index.start()
+        index.tick(history, LAST + 1)
+
+    async def filled(number: int, relation: Relation) -> None:
+        dataflow_id, plan = GlobalId(f"u{number}"), delta_plan(relation)
+        inputs, start = held_at_start(history, plan), Timestamp(START)
+        output = list(await filling.fill(engine, dataflow_id, plan, inputs, start, index_key=None))
+        for ts in range(START + 1, LAST + 1):
+            lower, upper = Timestamp(ts), Timestamp(ts + 1)
+            changes = inputs_between(history, lower, upper)
+            output += await engine.tick(dataflow_id, changes, lower, upper)
+        for ts in range(START, LAST + 1):
+            expected = expected_at(relation, history, ts)
+            assert output_at(output, relation.types, ts) == expected
+
+    views = [joined(T2, T2), joined(T0, T2), joined(T2, T1)]
+    await asyncio.gather(*(filled(number, view) for number, view in enumerate(views)))
+    evaluator.close()

@@ -194,3 +194,21 @@ def test_what_follows_from_a_changed_table_is_not_read_in_its_block(server: Serv
         with pytest.raises(psycopg.Error, match='materialized view "above" cannot be read here'):
             connection.execute("INSERT INTO below SELECT id FROM above")
         connection.execute("ROLLBACK")
+
+
+def test_a_row_without_the_key_is_removed_in_a_block(
+    pair: tuple[psycopg.Connection, ...],
+) -> None:
+    """Rows are found by a column of integers; later statements of the block must do without it."""
+    for connection in pair:
+        connection.execute("CREATE TABLE keyless (a int, b int, c text)")
+        rows = ", ".join(f"({n}, {n % 7}, 'n{n % 3}')" for n in range(1_000))
+        connection.execute(f"INSERT INTO keyless VALUES {rows}")
+        connection.execute("UPDATE keyless SET b = 5 WHERE a = 3")
+        connection.execute("INSERT INTO keyless VALUES (NULL, 9, 'x')")
+        with connection.transaction():
+            removed = connection.execute("DELETE FROM keyless WHERE a IS NULL RETURNING b")
+            assert removed.fetchall() == [(9,)]
+            assert connection.execute("DELETE FROM keyless WHERE b = 2").rowcount == 143
+        left = connection.execute("SELECT count(*), count(a) FROM keyless").fetchall()
+        assert left == [(857, 857)]

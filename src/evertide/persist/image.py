@@ -48,6 +48,11 @@ class Order(NamedTuple):
     keys: Ints
     places: Ints
 
+    def count(self, wanted: Ints) -> int:
+        """How many places `find` would give."""
+        ends = self.keys.searchsorted(wanted, "right")
+        return int((ends - self.keys.searchsorted(wanted, "left")).sum())
+
     def find(self, wanted: Ints) -> tuple[Ints, Ints]:
         """Places with a wanted value, and beside each the place among `wanted` of that value."""
         first = self.keys.searchsorted(wanted, "left")
@@ -60,6 +65,8 @@ class Order(NamedTuple):
         return self.places[found], which
 
 
+# So many pairs of a stored row and one to go are looked at.
+_MOST_PAIRS: Final = 200_000
 _NOWHERE: Final[Ints] = np.zeros(0, np.int64)
 
 
@@ -242,14 +249,20 @@ def advance(
 def _without(
     runs: Sequence[Run], gone: pa.Table, times: Ints, column: int | None
 ) -> list[Run] | None:
-    """The runs with these rows taken away as many times; None if they do not hold them."""
+    """The runs with these rows taken away as many times.
+
+    None if they do not hold them, or if so many rows look alike that it is quicker to read all.
+    """
     if column is not None and gone.column(column).null_count:
         return None
     keys = _keys(gone, column)
     owed = times.copy()
     left: list[Run] = []
     for run in runs:
-        places, which = run.order(column).find(keys)
+        order = run.order(column)
+        if order.count(keys) > _MOST_PAIRS + len(keys):
+            return None
+        places, which = order.find(keys)
         if not len(places):
             left.append(run)
             continue

@@ -52,6 +52,7 @@ class CreateRequest(msgspec.Struct, frozen=True, tag="create"):
     number: int = 0
     # 0: it is not shared.
     count: int = 0
+    whole_from: int | None = None
 
 
 class FileRequest(msgspec.Struct, frozen=True, tag="file"):

@@ -63,8 +63,12 @@ class Engine(Protocol):
         *,
         index_key: tuple[int, ...] | None,
         as_of: Timestamp,
+        whole_from: Timestamp | None = None,
     ) -> None:
-        """Make room for a dataflow with empty state."""
+        """Make room for a dataflow with empty state.
+
+        `whole_from`: what it is given before is only a part of what its inputs held then.
+        """
         ...
 
     async def tick(
@@ -124,9 +128,12 @@ class DriverEngine:
         *,
         index_key: tuple[int, ...] | None,
         as_of: Timestamp,
+        whole_from: Timestamp | None = None,
     ) -> None:
         async with self._turn:
-            self._evaluator.create(dataflow_id, plan, index_key=index_key, as_of=as_of)
+            self._evaluator.create(
+                dataflow_id, plan, index_key=index_key, as_of=as_of, whole_from=whole_from
+            )
 
     async def tick(
         self,

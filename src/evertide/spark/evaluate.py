@@ -33,7 +33,7 @@ from evertide.spark.running_plan import RunningPlan
 from evertide.spark.snapshots import Snapshot, read_manifest, restore_plan
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId
-from evertide.vocab.timestamp import Timestamp
+from evertide.vocab.timestamp import Timestamp, step_back
 from evertide.vocab.update import Update
 
 # Stands for the index's arrangement where a node's position is asked for.
@@ -81,10 +81,12 @@ class Evaluator:
         index_key: tuple[int, ...] | None,
         as_of: Timestamp,
         share: Share | None = None,
+        whole_from: Timestamp | None = None,
     ) -> None:
         """Make room for a dataflow with empty state, in the place of one of the same id.
 
-        `share`: only for the keys that are this evaluator's; it ticks by turns then.
+        `share`: only for the keys that are this evaluator's; it ticks by turns then. `whole_from`:
+        what comes before is only a part of what the inputs held then, and nobody else's business.
         """
         self.drop(dataflow_id)
         self._directory.mkdir(parents=True, exist_ok=True)
@@ -99,6 +101,8 @@ class Evaluator:
         else:
             self._plans[dataflow_id] = PartitionPlan(plan, index_key, as_of, room, share)
         readers = self._plans[dataflow_id].readers()
+        for reader, _ in readers:
+            reader.shared.whole_from = as_of if whole_from is None else whole_from
         self._sharing.add(dataflow_id, {r: same for r, same in readers if same is not None})
 
     def tick(
@@ -192,6 +196,7 @@ class Evaluator:
         plan.upper = upper
         for reader, _ in plan.readers():
             reader.advance(upper)
+            reader.look_from(step_back(upper))
 
     def snapshot(self, directory: Path) -> Snapshot:
         """All state as it is now; the caller lets it `write` itself, best on another thread."""

@@ -34,10 +34,13 @@ class JobEngine:
         *,
         index_key: tuple[int, ...] | None,
         as_of: Timestamp,
+        whole_from: Timestamp | None = None,
     ) -> None:
         owner: Engine = self._evaluated if plan.recomputes else self._jobs
         self._owners[dataflow_id] = owner
-        await owner.create(dataflow_id, plan, index_key=index_key, as_of=as_of)
+        await owner.create(
+            dataflow_id, plan, index_key=index_key, as_of=as_of, whole_from=whole_from
+        )
 
     async def tick(
         self,

@@ -108,9 +108,13 @@ class ResidentEngine:
         *,
         index_key: tuple[int, ...] | None,
         as_of: Timestamp,
+        whole_from: Timestamp | None = None,
     ) -> None:
         self._shapes[dataflow_id] = _Shape.of(plan)
-        await self.connection.ask(CreateRequest(dataflow_id, encode_plan(plan), index_key, as_of))
+        request = CreateRequest(
+            dataflow_id, encode_plan(plan), index_key, as_of, whole_from=whole_from
+        )
+        await self.connection.ask(request)
 
     async def load(
         self,
@@ -126,6 +130,7 @@ class ResidentEngine:
         `directory` is for files on the way, private to this call; it is gone afterwards. A task
         that may be elsewhere is sent what is in them.
         """
+        await self.drop(dataflow_id)  # and what is left of a load that failed
         self._shapes[dataflow_id] = _Shape.of(plan)
         try:
             await asyncio.to_thread(write_states, directory, plan, hydrated.states)

@@ -17,6 +17,7 @@ from typing import Final, assert_never
 import msgspec
 from pyspark import TaskContext
 
+from evertide.dataflow.channel import FrameTooLarge
 from evertide.dataflow.delta_plan import DeltaPlan
 from evertide.dataflow.plan_codec import decode_plan
 from evertide.dataflow.stages import StageNode, cut
@@ -175,7 +176,12 @@ class Service:
     def run(self, channel: BlockingChannel) -> None:
         """Until the driver closes its end."""
         while (request := channel.receive()) is not None:
-            channel.send(self.answer(request))
+            reply = self.answer(request)
+            try:
+                channel.send(reply)
+            except FrameTooLarge as error:
+                # Nothing of it was sent: what is too large for one answer is that one's failure.
+                channel.send(FailedReply(type(error).__name__, str(error), ""))
 
     def answer(self, request: Request) -> Reply:
         """A bug met by one dataflow must not take the others' state with it."""
@@ -224,8 +230,14 @@ class Service:
         share = Share(request.number, request.count) if request.count else None
         self._shapes[dataflow_id] = _Shape.of(plan, request.index_key, share)
         as_of = Timestamp(request.as_of)
+        whole_from = request.whole_from if isinstance(request, CreateRequest) else None
         self._evaluator.create(
-            dataflow_id, plan, index_key=request.index_key, as_of=as_of, share=share
+            dataflow_id,
+            plan,
+            index_key=request.index_key,
+            as_of=as_of,
+            share=share,
+            whole_from=None if whole_from is None else Timestamp(whole_from),
         )
         return DoneReply()
 

@@ -192,6 +192,11 @@ class RunningPlan:
         assert due is None or due >= lower, f"what was due at {due} was passed over"
         return due
 
+    def release(self) -> None:
+        """Let go of its state, where nobody else looks after it."""
+        for reader, _ in self.readers():
+            reader.release()
+
     def close(self) -> None:
         """End what runs beside it."""
         if self.index is not None:

@@ -99,6 +99,7 @@ class SparkTickEngine:
         *,
         index_key: tuple[int, ...] | None,
         as_of: Timestamp,
+        whole_from: Timestamp | None = None,  # noqa: ARG002  # nothing is shared
     ) -> None:
         directory = self._directory / f"dataflow{next(self._created)}"
         directory.mkdir(mode=0o700, parents=True)

@@ -140,7 +140,10 @@ def _scan(text: str, at: int, tokens: Tokens) -> int | None:
 def _scan_literals(key: str, word: re.Match[str], tokens: Tokens) -> int:
     """Reads a long list of constants in one go; 0 if there is none at this place."""
     scan, kind = _BEFORE_LITERALS[key]
-    changed = _inserts(tokens.keys) if key == "VALUES" else _changes_rows(tokens.keys)
+    if key == "VALUES":
+        changed = _begins_with(_INSERTS, _ENDS_OF_TARGETS, tokens.keys)
+    else:
+        changed = _begins_with(_CHANGES, _ENDS_OF_CHANGES, tokens.keys)
     found = scan(word.string, word.end(), changed=changed)
     if found is None:
         return 0
@@ -150,29 +153,25 @@ def _scan_literals(key: str, word: re.Match[str], tokens: Tokens) -> int:
     return end
 
 
-def _inserts(keys: list[str]) -> bool:
-    """Whether what comes next is what an INSERT inserts, after its table and columns."""
-    for key in islice(reversed(keys), _FAR_BACK):
-        if key == "INSERT":
-            return True
-        if key in _ENDS_OF_TARGETS:
+def _begins_with(verbs: frozenset[str], ends: frozenset[str], keys: list[str]) -> bool:
+    """Whether the statement that the last token is of begins with one of the verbs, with none of
+    the ends since. Any of these words may also be a name: only the first of all is looked at."""
+    for back, key in enumerate(islice(reversed(keys), _FAR_BACK), 1):
+        if key in ends:
             return False
-    return False
-
-
-def _changes_rows(keys: list[str]) -> bool:
-    """Whether the last token is one of an INSERT, UPDATE or DELETE, and of no query within it."""
-    for key in islice(reversed(keys), _FAR_BACK):
-        if key in _CHANGES:
+        if key in verbs and (back == len(keys) or keys[-back - 1] in _BEFORE_STATEMENTS):
             return True
-        if key in _ENDS_OF_CHANGES:
-            return False
     return False
 
 
 _CHANGES: Final = frozenset({"INSERT", "UPDATE", "DELETE"})
 _ENDS_OF_CHANGES: Final = frozenset({"SELECT", "WITH", "TABLE", "EXPLAIN", "AS", ";"})
-_ENDS_OF_TARGETS: Final = _ENDS_OF_CHANGES | {"FROM", "WHERE", "SET", "USING", "DELETE", "UPDATE"}
+_INSERTS: Final = frozenset({"INSERT"})
+_ENDS_OF_TARGETS: Final = _ENDS_OF_CHANGES | {
+    "FROM", "WHERE", "SET", "USING", "UNION", "INTERSECT", "EXCEPT",
+}  # fmt: skip
+# The second is that of PREPARE.
+_BEFORE_STATEMENTS: Final = (";", "AS")
 _FAR_BACK: Final = 64
 
 _BEFORE_LITERALS: Final = {

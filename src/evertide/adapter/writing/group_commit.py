@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evertide.adapter.reading.see_through import see_through
 from evertide.adapter.writing.committer import Committer
 from evertide.persist.faults import StoreFailing, StoreFull
 from evertide.persist.trouble import Trouble
@@ -94,8 +93,16 @@ class GroupCommit:
         names: Mapping[ShardId, str],
         expected_upper: Timestamp,
     ) -> Timestamp | NotTheUpper:
-        """Commit only if nothing was committed since the upper that the rows were computed at."""
-        outcome = await see_through(self._committer.commit(writes, expected_upper))
+        """Commit only if nothing was committed since the upper that the rows were computed at.
+
+        A caller that is cancelled meanwhile is told so only if nothing was committed.
+        """
+        task = asyncio.ensure_future(self._committer.commit(writes, expected_upper))
+        try:
+            outcome = await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled() or not isinstance(outcome := await task, Committed):
+                raise
         match outcome:
             case Committed(at=at):
                 return at
@@ -164,12 +171,19 @@ class GroupCommit:
             _fail(write, error)
 
     async def _advance_when_idle(self) -> None:
-        """An empty commit, unless another adapter moved time on lately."""
+        """An empty commit, unless another adapter moved time on lately.
+
+        Nor where a write of this adapter is under way that must not be overtaken: a large one takes
+        longer than time stands still, and would never find it where it was.
+        """
+        if self.lock.locked():
+            return
         now_ms = self._clock.now_ms()
         try:
-            if await self._txns.upper() <= now_ms - IDLE_ADVANCE_MS * 9 // 10:
-                await self._committer.commit({}, None)
-                self._trouble.over()
+            async with self.lock:
+                if await self._txns.upper() <= now_ms - IDLE_ADVANCE_MS * 9 // 10:
+                    await self._committer.commit({}, None)
+                    self._trouble.over()
         except (StoreFull, StoreFailing) as fault:
             self._trouble.met(fault)  # time stands still until then
 

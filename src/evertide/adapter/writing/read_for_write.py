@@ -101,7 +101,11 @@ class WriteRead:
                 "the transaction's timestamp is no longer readable", hint="Restart the transaction."
             ) from None
         if self.in_block and transaction is not None and not transaction.holds:
-            transaction.holds.append(await self._hold_domain(read))
+            try:
+                transaction.holds.append(await self._hold_domain(read))
+            except BaseException:
+                hold.release()
+                raise
         return hold
 
     async def _hold_domain(self, read: Read) -> ReadHold:

@@ -5,6 +5,7 @@ ones are optimistic: they are computed at the last complete timestamp and commit
 that they read has changed since; else they are computed again.
 """
 
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -51,6 +52,8 @@ from evertide.vocab.timestamp import MIN_TS, Timestamp
 # Attempts before a read-then-write gives up; after the first few it keeps others out.
 MAX_ATTEMPTS = 100
 OPTIMISTIC_ATTEMPTS = 3
+# A try that took longer than this and was lost is not risked again: the next keeps others out.
+LONG_TRY_SECONDS = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,13 +185,16 @@ async def _read_then_write(
         if writing.read_set is None:
             writing.read_set = ReadSet(await env.txns.upper())
         return await _compute(table, compute, WriteRead(session, env, snapshot, writing, True))
+    long = False
     for attempt in range(MAX_ATTEMPTS):
-        async with env.writes.lock if attempt >= OPTIMISTIC_ATTEMPTS else nullcontext():
+        began = time.monotonic()
+        async with env.writes.lock if long or attempt >= OPTIMISTIC_ATTEMPTS else nullcontext():
             alone = Writing(read_set=ReadSet(await env.txns.upper()))
             how = WriteRead(session, env, snapshot, alone, False)
             change = await _compute(table, compute, how)
             if change.empty or await commit_if_unchanged(alone, env) is True:
                 return change
+        long = time.monotonic() - began > LONG_TRY_SECONDS
     raise SerializationFailure(
         f'could not write to table "{table.name}": other writers were always first',
         hint="Try the statement again.",
@@ -234,7 +240,10 @@ async def commit_if_unchanged(
     writes, read_set = work.writes(), work.read_set
     assert read_set is not None, "what depends on nothing goes to group commit"
     upper = read_set.upper
+    began = time.monotonic()
     for _ in range(attempts):
+        if attempts == OPTIMISTIC_ATTEMPTS and time.monotonic() - began > LONG_TRY_SECONDS:
+            break
         outcome = await env.writes.write_if(writes, work.names, upper)
         if not isinstance(outcome, NotTheUpper):
             _note_images(work, outcome, env)

@@ -34,6 +34,8 @@ class Shared:
     # Whether rows are there whose key has a NULL; then every reader adds them.
     with_nulls: bool
     upper: Timestamp = MIN_TS
+    # Before this, what it shows is not what there was.
+    whole_from: Timestamp = MIN_TS
     readers: dict["Reader", Timestamp] = field(default_factory=dict)
 
     @property
@@ -131,6 +133,8 @@ def can_take_over(reader: Reader, other: Reader) -> bool:
     if theirs is reader.shared or reader.stays or reader.upper == MIN_TS:
         return False
     if not theirs.arrangement.since < reader.upper <= theirs.upper:
+        return False
+    if reader.upper <= max(reader.shared.whole_from, theirs.whole_from):
         return False
     # A join never asks for NULL, so it may look where such rows are; not the other way round.
     return theirs.with_nulls or not reader.shared.with_nulls

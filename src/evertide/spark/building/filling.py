@@ -44,7 +44,7 @@ async def fill(
         return await engine.tick(dataflow_id, inputs, start, step_forward(start))
     parts = cut(inputs, input_descs(plan), PIECE_ROWS)
     first = Timestamp(start + 1 - len(parts))
-    await engine.create(dataflow_id, plan, index_key=index_key, as_of=first)
+    await engine.create(dataflow_id, plan, index_key=index_key, as_of=first, whole_from=start)
     desc = desc_of(plan.types)
     outputs: list[UpdateBatch] = []
     for number, part in enumerate(parts):

@@ -66,8 +66,9 @@ async def too_many_changes(
     """The changes of a tick, if building the state anew takes less time than following them."""
     if count_updates(inputs) < LEAST_CHANGES or upper == EMPTY_FRONTIER:
         return None
-    # Time itself changes a temporal one, and what is owed is not to be found in the shard yet.
-    if dataflow.plan.is_temporal or dataflow.owes:
+    # Time itself changes a temporal one, and what is owed is not to be found in the shard yet. An
+    # index is its own state: nobody takes the difference, and its history would be lost.
+    if dataflow.plan.is_temporal or dataflow.owes or dataflow.index_key is not None:
         return None
     records = sum([await collections.records(i) for i in dataflow.description.imports])
     changes = changes_of(inputs)
@@ -114,7 +115,7 @@ async def output_at(
     collections: Collections, dataflow: RunningDataflow, engine: Engine, as_of: Timestamp
 ) -> Sequence[Update]:
     """What the output holds then, computed from nothing and kept nowhere."""
-    scratch = GlobalId(f"{dataflow.description.global_id} at {as_of}")
+    scratch = GlobalId(f"{dataflow.description.global_id}_at_{as_of}")
     inputs = await snapshot_inputs(collections, dataflow.description.imports, as_of)
     await engine.create(scratch, dataflow.plan, index_key=None, as_of=as_of)
     try:

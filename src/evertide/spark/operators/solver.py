@@ -51,6 +51,8 @@ class Ticking(Protocol):
         self, inputs: Mapping[GlobalId, Sequence[Update]], lower: Timestamp, upper: Timestamp
     ) -> Sequence[Update]: ...
 
+    def release(self) -> None: ...
+
 
 MakePlan: TypeAlias = Callable[[DeltaPlan, Timestamp, Callable[[str], Room]], Ticking]
 
@@ -82,7 +84,11 @@ class Solver:
                 _Step(plan, self._make_plan, Path(place) / str(number), given)
                 for number, plan in enumerate(self._plans)
             ]
-            return _run(self._recursion.core, steps, budget)
+            try:
+                return _run(self._recursion.core, steps, budget)
+            finally:
+                for step in steps:
+                    step.end()
 
 
 def _run(core: LetRec, steps: Sequence["_Step"], budget: Budget) -> Collection:
@@ -128,6 +134,12 @@ class _Step:
             if given.get(name)
         }
         self._errors: dict[str, int] = {}
+
+    def end(self) -> None:
+        """Let go of its state, which may be large, at once."""
+        if self._running is not None:
+            self._running.release()
+            self._running = None
 
     def take(self, name: str, changes: Sequence[Update]) -> None:
         """What a binding changed by."""

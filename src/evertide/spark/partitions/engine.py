@@ -44,7 +44,7 @@ from evertide.spark.operators.delta import consolidated
 from evertide.spark.partitions.asking import peek_reply, send_files
 from evertide.spark.partitions.coding import encode_delta
 from evertide.spark.partitions.connection import Asked
-from evertide.spark.partitions.share import FIRST, Router, owner_of_key
+from evertide.spark.partitions.share import Router, owner_of_key
 from evertide.spark.partitions.states import split_states
 from evertide.spark.tables import desc_of
 from evertide.vocab.datum import Row
@@ -92,6 +92,7 @@ class PartitionedEngine:
         *,
         index_key: tuple[int, ...] | None,
         as_of: Timestamp,
+        whole_from: Timestamp | None = None,  # noqa: ARG002  # shares are not shared again
     ) -> None:
         count = len(self._tasks)
         self._dataflows[dataflow_id] = _Shared.of(plan, index_key, count)
@@ -116,6 +117,7 @@ class PartitionedEngine:
 
         Its files go through the channel: nobody knows whether all tasks see a directory of ours.
         """
+        await self.drop(dataflow_id)  # and what is left of a load that failed
         count = len(self._tasks)
         self._dataflows[dataflow_id] = _Shared.of(plan, index_key, count)
         encoded = encode_plan(plan)
@@ -131,7 +133,11 @@ class PartitionedEngine:
             await self._tasks[number].ask(request)
 
         try:
-            await asyncio.gather(*map(load_part, range(count)))
+            # All of them have ended before their files go.
+            ended = await asyncio.gather(*map(load_part, range(count)), return_exceptions=True)
+            for outcome in ended:
+                if outcome is not None:
+                    raise outcome
         finally:
             await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
 
@@ -197,11 +203,11 @@ class PartitionedEngine:
         return self._due.get(dataflow_id)
 
     async def peek(self, dataflow_id: GlobalId, keys: Wanted, as_of: Timestamp) -> Peeked:
-        """Only the tasks that may have one of the keys are asked; all have a say in errors."""
+        """A task is asked for the keys that it has, and for its errors."""
         shared = self._dataflows[dataflow_id]
         requests = _peeks(dataflow_id, shared, keys, as_of, len(self._tasks))
         replies = await asyncio.gather(
-            *(peek_reply(task, r) for task, r in zip(self._tasks, requests, strict=True) if r)
+            *(peek_reply(task, r) for task, r in zip(self._tasks, requests, strict=True))
         )
         found = [decode_rows(shared.plan.types, reply.updates) for reply in replies]
         errors: dict[str, int] = {}
@@ -276,8 +282,8 @@ def _together(types: Types, batches: Sequence[UpdateBatch], settled: bool) -> Up
 
 def _peeks(
     dataflow_id: GlobalId, shared: _Shared, keys: Wanted, as_of: Timestamp, count: int
-) -> list[PeekRequest | None]:
-    """What each task is asked; None: nothing. The first has the errors, so it always is."""
+) -> list[PeekRequest]:
+    """What each task is asked: all of them, since errors stay where they were met."""
     everywhere = PeekRequest(dataflow_id, None, as_of)
     if keys is None:
         return [everywhere] * count
@@ -291,10 +297,7 @@ def _peeks(
     for lower, span in sorted(spans.items()):
         owned[owner_of_key(lower, count)].append(span)
     return [
-        PeekRequest(dataflow_id, None, as_of, Lookup(tuple(mine), exact=True))
-        if mine or number == FIRST
-        else None
-        for number, mine in enumerate(owned)
+        PeekRequest(dataflow_id, None, as_of, Lookup(tuple(mine), exact=True)) for mine in owned
     ]
 
 

@@ -57,6 +57,10 @@ class ResidentTasks:
         await asyncio.gather(*(resident.stop() for resident in self._residents))
 
     def _came(self, number: int, task: ResidentEngine) -> None:
+        before = self._up.get(number)
+        if before is not None:
+            # The one before was not known to be gone: what the others share with it is.
+            self._went(number, before)
         self._up[number] = task
         if len(self._up) == self._count:
             tasks = [self._up[number].connection for number in range(self._count)]

@@ -24,6 +24,7 @@ _BLANKS: Final = " \t\n\r\f\v"
 _BLANK = r"[ \t\n\r\f\v]*+"
 _FIRST_ROW = re.compile(rf"{_BLANK}(\({_BLANK}{CELL}{_BLANK}(?:,{_BLANK}{CELL}{_BLANK})*+\))")
 _FIRST_CELLS = re.compile(CELL)
+_MORE = re.compile(rf"{_BLANK},")
 _OPEN = re.compile(rf"{_BLANK}\(")
 
 
@@ -43,6 +44,8 @@ def scan_literal_rows(text: str, at: int, *, changed: bool) -> tuple[LiteralValu
     if first is None:
         return None
     start, least = first.start(1), CHANGED_ROWS if changed else BULK_ROWS
+    if least > 1 and _MORE.match(text, first.end(1)) is None:
+        return None  # it is the only one: do not look at all that follows
     found = _rows_to_the_end(text, start, least)
     return found or _rows_by_pattern(text, start, first[1], least)
 
