@@ -154,10 +154,13 @@ async def test_output_is_exact_whoever_computes_it(
         assert output_at(output, relation.types, ts) == expected_at(relation, history, ts)
 
 
+@pytest.mark.parametrize(("most", "third"), [(1_000, RECOMPUTE), (5, "driver")])
 async def test_a_large_tick_is_recomputed_and_small_ones_are_followed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, third: str
 ) -> None:
+    """Unless so much is shown that to compare it would take too much memory."""
     monkeypatch.setattr(recompute, "LEAST_CHANGES", 20)
+    monkeypatch.setattr(recompute, "MOST_RECORDS", most)
     rows = [(i, i % 3) for i in range(50)]
     history = {
         TABLE: [
@@ -172,7 +175,7 @@ async def test_a_large_tick_is_recomputed_and_small_ones_are_followed(
         for ts in (10, 11, 12, 13):
             await one.tell(history, Timestamp(ts), Timestamp(ts + 1))
             await one.catch_up(Timestamp(ts + 1))
-        assert one.executors == ["driver", "driver", RECOMPUTE, "driver"]
+        assert one.executors == ["driver", "driver", third, "driver"]
         output = await one.shown()
     for ts in (10, 11, 12, 13):
         assert output_at(output, relation.types, ts) == expected_at(relation, history, ts)

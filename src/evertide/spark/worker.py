@@ -372,7 +372,7 @@ class Worker:
         output: Sequence[Update] = ()
         changes = await too_many_changes(self._collections, dataflow, inputs, upper)
         if changes is not None:
-            before = await output_before(self._collections, dataflow, dataflow.engine)
+            before = await output_before(self._collections, dataflow)
             if before is not None:
                 await self._recompute(dataflow, before, changes, upper)
                 return

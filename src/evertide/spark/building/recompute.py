@@ -31,6 +31,8 @@ from evertide.vocab.update import Update
 CROSSOVER: Final = 1.0
 # Below this a tick takes some tens of milliseconds, whatever share of the state it changes.
 LEAST_CHANGES: Final = 20_000
+# The difference of two outputs is taken row by row, at about 1.5 kB a row: more are followed.
+MOST_RECORDS: Final = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,28 +89,26 @@ def is_worth_it(changes: Changes, records: int) -> bool:
 
 
 async def output_before(
-    collections: Collections, dataflow: RunningDataflow, engine: Engine
+    collections: Collections, dataflow: RunningDataflow
 ) -> Sequence[Update] | None:
-    """What the output holds now: an index has it, a view's shard too, once nothing is owed.
+    """What a view holds now: its shard has it, since nothing is owed.
 
-    None: not to be found, because another replica is so far ahead that it was forgotten.
+    None: not to be found, because another replica is so far ahead that it was forgotten; or so much
+    that taking the difference would need too much memory.
     """
-    as_of = step_back(dataflow.frontier)
     description = dataflow.description
-    if isinstance(description.export, ShardExport):
-        assert dataflow.sink is not None, "a view has a sink"
-        assert not dataflow.owes, "all that was computed is in the shard"
-        own = Import(
-            description.global_id, description.export.shard_id, description.export.desc, False
-        )
-        # Where the shard is not as far as the view, nothing has changed in between.
-        as_of = min(as_of, step_back(await collections.upper(own)))
-        try:
-            return await collections.columns.snapshot(own, as_of)
-        except BelowSince:
-            return None
-    peeked = await engine.peek(description.global_id, None, as_of)
-    return await asyncio.to_thread(peeked.updates, as_of)
+    export = description.export
+    assert isinstance(export, ShardExport), "an index is followed"
+    assert not dataflow.owes, "all that was computed is in the shard"
+    own = Import(description.global_id, export.shard_id, export.desc, False)
+    # Where the shard is not as far as the view, nothing has changed in between.
+    as_of = min(step_back(dataflow.frontier), step_back(await collections.upper(own)))
+    if await collections.records(own) > MOST_RECORDS:
+        return None
+    try:
+        return await collections.columns.snapshot(own, as_of)
+    except BelowSince:
+        return None
 
 
 async def output_at(
