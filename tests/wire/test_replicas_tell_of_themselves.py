@@ -91,7 +91,8 @@ def test_frontiers_pass_an_insert(connection: Connection, name: str) -> None:
 
 
 def test_sizes_grow_with_what_is_kept(connection: Connection) -> None:
-    """The view's join arranges both tables; the index keeps one."""
+    """The view's join arranges both tables; the index keeps one, into which the view looks as well
+    once both have come equally far. What is shared is told with the index."""
 
     def size(name: str) -> tuple[int, int, int]:
         connection.execute("SELECT count(*) FROM v, u")  # up to every write before it
@@ -101,10 +102,12 @@ def test_sizes_grow_with_what_is_kept(connection: Connection) -> None:
         return found[0], found[1], found[2]
 
     view, index = size("v"), size("u_idx")
-    assert (view[2], index[2]) == (2, 1)
+    assert view[2] in (1, 2)
+    assert index[2] == 1
     connection.execute("INSERT INTO t SELECT g, 'x' FROM generate_series(1, 500) AS g")
     connection.execute("INSERT INTO u SELECT g FROM generate_series(1, 300) AS g")
-    eventually(lambda: size("v")[0] >= view[0] + 800)
+    eventually(lambda: size("v")[2] == 1)
+    eventually(lambda: size("v")[0] >= 500)
     eventually(lambda: size("u_idx")[0] >= index[0] + 300)
     assert size("v")[1] > view[1]
     assert size("u_idx")[1] > index[1]
