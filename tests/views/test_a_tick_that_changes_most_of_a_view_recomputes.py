@@ -46,22 +46,22 @@ def executors(connection: psycopg.Connection, name: str) -> list[str]:
 
 def test_a_large_update_is_recomputed_and_a_small_one_is_followed(engine_server: Server) -> None:
     with engine_server.connect() as connection:
-        connection.execute("CREATE TABLE numbers (g int, a int)")
+        connection.execute("CREATE TABLE figures (g int, a int)")
         connection.execute(
-            f"INSERT INTO numbers SELECT x % 100, x FROM generate_series(1, {ROWS}) AS x"
+            f"INSERT INTO figures SELECT x % 100, x FROM generate_series(1, {ROWS}) AS x"
         )
         connection.execute(
             "CREATE MATERIALIZED VIEW sums AS"
-            " SELECT g, count(*) AS n, sum(a) AS total FROM numbers GROUP BY g"
+            " SELECT g, count(*) AS n, sum(a) AS total FROM figures GROUP BY g"
         )
-        connection.execute("CREATE VIEW halved AS SELECT a / 2 AS h, a FROM numbers")
+        connection.execute("CREATE VIEW halved AS SELECT a / 2 AS h, a FROM figures")
         connection.execute("CREATE INDEX by_half ON halved (h)")
         before = connection.execute("SELECT sum(n), sum(total) FROM sums").fetchone()
         assert before == (ROWS, ROWS * (ROWS + 1) // 2)
         assert connection.execute("SELECT a FROM halved WHERE h = 0").fetchall() == [(1,)]
         assert "recompute" not in executors(connection, "sums")
         with Reader(engine_server) as reader:
-            connection.execute("UPDATE numbers SET a = a + 1")
+            connection.execute("UPDATE figures SET a = a + 1")
             after = connection.execute("SELECT sum(n), sum(total) FROM sums").fetchone()
         assert after == (ROWS, ROWS * (ROWS + 1) // 2 + ROWS)
         assert connection.execute("SELECT a FROM halved WHERE h = 0").fetchall() == []
@@ -71,8 +71,8 @@ def test_a_large_update_is_recomputed_and_a_small_one_is_followed(engine_server:
         changed = [now for now in reader.seen if now == after]
         assert reader.seen[len(reader.seen) - len(changed) :] == changed  # never back again
         assert executors(connection, "sums")[-1] == "recompute"
-        connection.execute("INSERT INTO numbers VALUES (0, 5)")
+        connection.execute("INSERT INTO figures VALUES (0, 5)")
         last = connection.execute("SELECT sum(n), sum(total) FROM sums").fetchone()
         assert last == (ROWS + 1, ROWS * (ROWS + 1) // 2 + ROWS + 5)
         assert executors(connection, "sums")[-1] != "recompute"
-        assert "recompute" in executors(connection, "by_half")
+        assert "recompute" not in executors(connection, "by_half"), "an index is followed"

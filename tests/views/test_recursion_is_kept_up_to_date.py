@@ -44,7 +44,7 @@ def test_views_and_indexes_follow(engine_server: Server) -> None:
         connection.execute(f"CREATE VIEW shown AS {WAYS.format('edges')}")
         connection.execute("CREATE DEFAULT INDEX ON shown")
         connection.execute(
-            "CREATE MATERIALIZED VIEW counted AS SELECT a, count(*) AS n FROM ways GROUP BY a"
+            "CREATE MATERIALIZED VIEW ways_counted AS SELECT a, count(*) AS n FROM ways GROUP BY a"
         )
         for _ in range(10):
             change(connection, rng, edges)
@@ -52,17 +52,17 @@ def test_views_and_indexes_follow(engine_server: Server) -> None:
             for name in ("ways", "shown"):
                 found = connection.execute(f"SELECT a, b FROM {name} ORDER BY a, b").fetchall()
                 assert found == expected, name
-            total = connection.execute("SELECT sum(n) FROM counted").fetchone()
+            total = connection.execute("SELECT sum(n) FROM ways_counted").fetchone()
             assert total == ((len(expected) or None),)
         executors = connection.execute(
             "SELECT o.name, r.executor FROM mz_internal.mz_tick_records r"
             " JOIN mz_objects o ON o.id = r.object_id"
-            " WHERE o.name IN ('ways', 'counted') GROUP BY 1, 2 ORDER BY 1, 2"
+            " WHERE o.name IN ('ways', 'ways_counted') GROUP BY 1, 2 ORDER BY 1, 2"
         ).fetchall()
         explained = connection.execute("EXPLAIN MATERIALIZED VIEW ways").fetchone()
     assert ("ways", "recompute") in executors
     assert [who for name, who in executors if name == "ways"] == ["recompute"]
-    assert "recompute" not in [who for name, who in executors if name == "counted"]
+    assert "recompute" not in [who for name, who in executors if name == "ways_counted"]
     assert explained is not None
     assert "recomputes: recursion (WITH MUTUALLY RECURSIVE) is computed anew" in explained[0]
 
