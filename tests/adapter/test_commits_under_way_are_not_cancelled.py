@@ -5,7 +5,7 @@ from collections.abc import Coroutine, Mapping
 
 import pytest
 
-from evertide.adapter.reading.see_through import see_through
+from evertide.adapter.see_through import see_through
 from evertide.adapter.writing.group_commit import GroupCommit
 from evertide.persist.handle import PersistClient
 from evertide.persist.store.memory import MemoryBlob, MemoryStore

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from evertide.adapter.client import CommandResponse
 from evertide.adapter.ddl_ops import TAGS, ops_for
 from evertide.adapter.environment import Environment
-from evertide.adapter.reading.see_through import see_through
 from evertide.adapter.reading.timestamp import select_as_of
+from evertide.adapter.see_through import see_through
 from evertide.adapter.session import DEFAULT_USER, Session
 from evertide.adapter.writing.shard_changes import shard_changes
 from evertide.catalog.snapshot import Snapshot

@@ -2,12 +2,10 @@
 that look for a few of many rows.
 """
 
-import pyarrow as pa
-
 from evertide.controller.near import NearImages
 from evertide.controller.strays import Strays
 from evertide.dataflow.description import Import
-from evertide.persist.coding.batch import UpdateBatch, no_updates
+from evertide.persist.coding.batch import UpdateBatch
 from evertide.persist.handle import PersistClient
 from evertide.persist.image import TableImage
 from evertide.persist.images import TableImages
@@ -45,11 +43,7 @@ class ColumnReads:
         # From the shard's upper on it stands still, so what it holds there is what it held before.
         last = step_back((await self._persist.state(shard_id)).upper)
         table = await snapshot_table(self._persist, shard_id, desc, min(as_of, last))
-        if not table.num_rows:
-            return no_updates(desc)
-        place = table.schema.get_field_index("t")
-        times = pa.repeat(pa.scalar(as_of, pa.int64()), table.num_rows)
-        return UpdateBatch(desc, table=table.set_column(place, table.schema.field(place), times))
+        return UpdateBatch(desc, table=table).moved(as_of)
 
     async def image(self, collection: Import, as_of: Timestamp) -> TableImage | None:
         """What it holds at as_of, to look for rows in; None if it is too large, or in error."""

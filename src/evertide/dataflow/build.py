@@ -24,6 +24,7 @@ from evertide.dataflow.delta_plan import (
     TopKNode,
     UnionNode,
     WindowNode,
+    inputs_of,
 )
 from evertide.dataflow.description import DataflowDescription, Export, Import
 from evertide.expr.functions.row import Accumulator
@@ -111,7 +112,7 @@ def show_nodes(plan: DeltaPlan, name: Callable[[GlobalId], str] = str) -> list[S
     return [
         ShownNode(
             type(node).__name__.removesuffix("Node"),
-            _inputs(node),
+            inputs_of(node),
             _kept(node),
             tuple(_lines(node, name)),
         )
@@ -133,16 +134,6 @@ def describe(plan: DeltaPlan, name: Callable[[GlobalId], str] = str) -> str:
         lines.append(f"  {position:>2}: {first}{kept}")
         lines += [f"        {line}" for line in more]
     return "\n".join(lines)
-
-
-def _inputs(node: DeltaNode) -> tuple[int, ...]:
-    match node:
-        case InputNode() | ConstantNode():
-            return ()
-        case UnionNode(inputs=inputs) | JoinNode(inputs=inputs) | RecomputeNode(inputs=inputs):
-            return inputs
-        case _:
-            return (node.input,)
 
 
 def _kept(node: DeltaNode) -> str | None:

@@ -251,3 +251,14 @@ class DeltaPlan:
     def types(self) -> Types:
         """The output's column types."""
         return self.nodes[-1].types
+
+
+def inputs_of(node: DeltaNode) -> tuple[int, ...]:
+    """The positions of the nodes that it reads changes of."""
+    match node:
+        case InputNode() | ConstantNode():
+            return ()
+        case UnionNode(inputs=inputs) | JoinNode(inputs=inputs) | RecomputeNode(inputs=inputs):
+            return inputs
+        case _:
+            return (node.input,)

@@ -33,6 +33,7 @@ from evertide.dataflow.delta_plan import (
     TopKNode,
     UnionNode,
     WindowNode,
+    inputs_of,
 )
 from evertide.expr.relation import Types
 from evertide.expr.scalar import ColumnRef, Scalar
@@ -149,12 +150,12 @@ def _looked_back_at(cutter: "_Cutter", stage: int) -> Columns:
 def _inputs(node: StageNode) -> Columns:
     """What a node reads changes of."""
     match node:
-        case InputNode() | ConstantNode() | FeedNode():
+        case FeedNode():
             return ()
-        case UnionNode(inputs=inputs) | JoinNode(inputs=inputs) | RecomputeNode(inputs=inputs):
-            return inputs
+        case ExchangeNode(input=source) | LookupNode(input=source):
+            return (source,)
         case _:
-            return (node.input,)
+            return inputs_of(node)
 
 
 class _Cutter:

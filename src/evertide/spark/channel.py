@@ -21,12 +21,13 @@ from evertide.dataflow.delta_plan import DeltaPlan, InputNode
 from evertide.dataflow.lookup import Lookup
 from evertide.dataflow.protocol import MAX_MESSAGE_BYTES
 from evertide.expr.relation import Types
+from evertide.persist.coding.batch import UpdateBatch, no_updates
 from evertide.persist.coding.inline import decode_inline, encode_inline
 from evertide.spark.tables import desc_of
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.relation_desc import RelationDesc
-from evertide.vocab.timestamp import MIN_TS
+from evertide.vocab.timestamp import MIN_TS, Timestamp
 from evertide.vocab.update import Update
 
 SOCKET_NAME: Final = "resident.sock"
@@ -150,6 +151,14 @@ class UpdatesReply(msgspec.Struct, frozen=True, tag="updates"):
     last: int = 0
     # When the output may change next though no input does.
     due: int | None = None
+
+
+def updates_told(desc: RelationDesc, reply: UpdatesReply) -> UpdateBatch:
+    """A tick's updates, unread."""
+    if not reply.count:
+        return no_updates(desc)
+    span = (Timestamp(reply.first), Timestamp(reply.last))
+    return UpdateBatch(desc, payload=reply.updates, count=reply.count, span=span)
 
 
 class StageReply(msgspec.Struct, frozen=True, tag="stage"):

@@ -100,10 +100,9 @@ class Evaluator:
             self._plans[dataflow_id] = RunningPlan(plan, index_key, as_of, room)
         else:
             self._plans[dataflow_id] = PartitionPlan(plan, index_key, as_of, room, share)
-        readers = self._plans[dataflow_id].readers()
-        for reader, _ in readers:
+        for reader in self._plans[dataflow_id].readers():
             reader.shared.whole_from = as_of if whole_from is None else whole_from
-        self._sharing.add(dataflow_id, {r: same for r, same in readers if same is not None})
+        self._sharing.add(dataflow_id, self._plans[dataflow_id].shareable())
 
     def tick(
         self,
@@ -157,8 +156,7 @@ class Evaluator:
             plan = self._plans.pop(dataflow_id)
             plan.close()
             self.due.pop(dataflow_id, None)
-            readers = [reader for reader, _ in plan.readers()]
-            shared = [r.arrangement.levels.directory for r in readers if not r.release()]
+            shared = [r.arrangement.levels.directory for r in plan.readers() if not r.release()]
             _clear(self._homes.pop(dataflow_id), shared)
 
     def sizes(self, dataflow_id: GlobalId) -> Mapping[str, int]:
@@ -169,7 +167,7 @@ class Evaluator:
         plan = self._plans.get(dataflow_id)
         if plan is None:
             return {}  # it was dropped meanwhile
-        elsewhere = [r.arrangement for r, _ in plan.readers() if r.shared.first is not r]
+        elsewhere = [r.arrangement for r in plan.readers() if r.shared.first is not r]
         sizes = [kept.size for kept in plan.arrangements if kept not in elsewhere]
         reduces = [op for op in plan.stateful.values() if isinstance(op, ReduceOperator)]
         by_columns = [op for op in plan.stateful.values() if isinstance(op, ReduceColumns)]
@@ -194,7 +192,7 @@ class Evaluator:
             load_node(plan, position if position == OUTPUT else plan.place_of(position), state)
         plan.constants_at = None
         plan.upper = upper
-        for reader, _ in plan.readers():
+        for reader in plan.readers():
             reader.advance(upper)
             reader.look_from(step_back(upper))
 

@@ -27,7 +27,7 @@ from evertide.dataflow.channel import Channel
 from evertide.dataflow.delta_plan import DeltaPlan
 from evertide.dataflow.lookup import Lookup
 from evertide.dataflow.plan_codec import encode_plan
-from evertide.persist.coding.batch import UpdateBatch, no_updates, to_batch
+from evertide.persist.coding.batch import UpdateBatch, to_batch
 from evertide.spark.building.hydrate import Hydrated
 from evertide.spark.building.state_files import write_states
 from evertide.spark.channel import (
@@ -45,6 +45,7 @@ from evertide.spark.channel import (
     encode_rows,
     input_descs,
     socket_address,
+    updates_told,
 )
 from evertide.spark.engine import Peeked
 from evertide.spark.operators.arrange import Wanted
@@ -160,10 +161,7 @@ class ResidentEngine:
         reply = await self.connection.ask(TickRequest(dataflow_id, encoded, lower, upper))
         assert isinstance(reply, UpdatesReply), "a tick gives updates"
         self._due[dataflow_id] = reply.due
-        if not reply.count:
-            return no_updates(shape.output)
-        span = (Timestamp(reply.first), Timestamp(reply.last))
-        return UpdateBatch(shape.output, payload=reply.updates, count=reply.count, span=span)
+        return updates_told(shape.output, reply)
 
     def due(self, dataflow_id: GlobalId) -> Timestamp | None:
         due = self._due.get(dataflow_id)

@@ -141,18 +141,23 @@ class RunningPlan:
         kept = [a for operator in self.stateful.values() for a in operator.arrangements]
         return kept if self.index is None else [*kept, self.index.rows]
 
-    def readers(self) -> list[tuple[Reader, Contents | None]]:
-        """Who looks into arrangements that could be shared, and what is in them."""
-        found: list[tuple[Reader, Contents | None]] = []
+    def readers(self) -> list[Reader]:
+        """Who looks into arrangements that could be shared."""
+        operators = self.stateful.values()
+        found = [op.reader for op in operators if isinstance(op, ArrangeOperator)]
+        return found if self.index is None else [*found, self.index.reader]
+
+    def shareable(self) -> dict[Reader, Contents]:
+        """Those of them of whom it can be told what they read, and what that is."""
+        found: dict[Reader, Contents | None] = {}
         for position, operator in self.stateful.items():
             node = self._nodes[position]
             if isinstance(operator, ArrangeOperator) and isinstance(node, ArrangeNode):
-                contents = contents_of(self._nodes, node.input, node.key)
-                found.append((operator.reader, contents))
+                found[operator.reader] = contents_of(self._nodes, node.input, node.key)
         if self.index is not None:
-            contents = contents_of(self._nodes, len(self._nodes) - 1, self.index.rows.key)
-            found.append((self.index.reader, contents))
-        return found
+            last = len(self._nodes) - 1
+            found[self.index.reader] = contents_of(self._nodes, last, self.index.rows.key)
+        return {reader: same for reader, same in found.items() if same is not None}
 
     @property
     def futures(self) -> list[Future]:
@@ -194,7 +199,7 @@ class RunningPlan:
 
     def release(self) -> None:
         """Let go of its state, where nobody else looks after it."""
-        for reader, _ in self.readers():
+        for reader in self.readers():
             reader.release()
 
     def close(self) -> None:

@@ -93,7 +93,7 @@ def restore_plan(directory: Path, saved: SavedPlan, running: RunningPlan) -> Non
         read_future(future, (directory / name).read_bytes())
     if running.index is not None:
         running.index.errors = list(saved.index_errors)
-    for (reader, _), known in zip(running.readers(), saved.known, strict=True):
+    for reader, known in zip(running.readers(), saved.known, strict=True):
         reader.upper, reader.shared.upper = Timestamp(saved.upper), Timestamp(known)
 
 
@@ -107,7 +107,7 @@ def _capture(running: RunningPlan) -> _CapturedPlan:
         tuple((reduce.shape, dict(reduce.groups)) for reduce in _reduces(running)),
         () if running.index is None else tuple(running.index.errors),
         tuple((future.types, future.capture()) for future in running.futures),
-        tuple(reader.shared.upper for reader, _ in running.readers()),
+        tuple(reader.shared.upper for reader in running.readers()),
     )
 
 

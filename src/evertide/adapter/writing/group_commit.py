@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from evertide.adapter.see_through import see_through
 from evertide.adapter.writing.committer import Committer
 from evertide.persist.faults import StoreFailing, StoreFull
 from evertide.persist.trouble import Trouble
@@ -97,12 +98,8 @@ class GroupCommit:
 
         A caller that is cancelled meanwhile is told so only if nothing was committed.
         """
-        task = asyncio.ensure_future(self._committer.commit(writes, expected_upper))
-        try:
-            outcome = await asyncio.shield(task)
-        except asyncio.CancelledError:
-            if task.cancelled() or not isinstance(outcome := await task, Committed):
-                raise
+        commit = self._committer.commit(writes, expected_upper)
+        outcome = await see_through(commit, lambda outcome: isinstance(outcome, Committed))
         match outcome:
             case Committed(at=at):
                 return at

@@ -152,6 +152,15 @@ class UpdateBatch(Sequence[Update]):
             return UpdateBatch(self.desc, table=within_times(self.table, (lower, upper)))
         return UpdateBatch(self.desc, columns=self.columns.between(lower, upper))
 
+    def moved(self, ts: Timestamp) -> "UpdateBatch":
+        """The same updates, all at another time."""
+        if not len(self):
+            return self
+        place = self.table.schema.get_field_index("t")
+        times = pa.repeat(pa.scalar(ts, pa.int64()), len(self))
+        table = self.table.set_column(place, self.table.schema.field(place), times)
+        return UpdateBatch(self.desc, table=table, count=len(self), span=(ts, ts))
+
     def _read(self) -> "pa.Table | UpdateColumns":
         return self.table if self.columnar else self.columns
 

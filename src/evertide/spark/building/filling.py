@@ -7,8 +7,6 @@ them at the one that the state is for; nobody sees what was before, so that only
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-import pyarrow as pa
-
 from evertide.dataflow.delta_plan import DeltaPlan
 from evertide.persist.coding.batch import UpdateBatch, concat_batches, to_batch
 from evertide.spark.channel import input_descs
@@ -49,9 +47,9 @@ async def fill(
     outputs: list[UpdateBatch] = []
     for number, part in enumerate(parts):
         now = Timestamp(first + number)
-        given = {g: moved(batch, now) for g, batch in part.items()}
+        given = {g: batch.moved(now) for g, batch in part.items()}
         ticked = await engine.tick(dataflow_id, given, now, step_forward(now))
-        outputs.append(moved(to_batch(desc, ticked), start))
+        outputs.append(to_batch(desc, ticked).moved(start))
     whole = delta_of(concat_batches(desc, outputs))
     return updates_of(consolidated(whole, plan.types), plan.types)
 
@@ -84,13 +82,3 @@ def _pieces(batch: UpdateBatch, room: int, most: int) -> Iterator[UpdateBatch]:
         yield UpdateBatch(batch.desc, table=table, count=table.num_rows)
         start += table.num_rows
         room = most
-
-
-def moved(batch: UpdateBatch, ts: Timestamp) -> UpdateBatch:
-    """The same updates at another time."""
-    if not len(batch):
-        return batch
-    place = batch.table.schema.get_field_index("t")
-    times = pa.repeat(pa.scalar(ts, pa.int64()), len(batch))
-    table = batch.table.set_column(place, batch.table.schema.field(place), times)
-    return UpdateBatch(batch.desc, table=table, count=len(batch), span=(ts, ts))

@@ -186,3 +186,21 @@ def counted_by_identity(
         name = row if identity is None else identity(row)
         counted[name] = (row, counted[name][1] + diff if name in counted else diff)
     return counted
+
+
+def difference(
+    before: Sequence[tuple[Row, int]],
+    after: Sequence[tuple[Row, int]],
+    ts: int,
+    identity: RowKey | None,
+) -> list[Entry]:
+    """What must be added to `before` to make it `after`."""
+    if before == after and identity is None:
+        return []
+    sums: dict[Hashable, Entry] = {}
+    for counts, sign in ((before, -1), (after, 1)):
+        for row, count in counts:
+            name = row if identity is None else identity(row)
+            known = sums[name][2] if name in sums else 0
+            sums[name] = (row, ts, known + sign * count)
+    return [entry for entry in sums.values() if entry[2]]

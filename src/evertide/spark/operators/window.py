@@ -1,7 +1,7 @@
 """Window functions: the rows of each partition that changes get their values anew."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import TypeAlias
@@ -19,6 +19,7 @@ from evertide.spark.operators.delta import (
     Room,
     Tick,
     counted_by_identity,
+    difference,
 )
 from evertide.spark.operators.grouping.group_cache import GroupCache
 from evertide.spark.operators.grouping.ordered import OrderedCounts, TotalKey
@@ -51,19 +52,14 @@ class WindowOperator:
         key_of = self._kept.key_of
         for entry in delta.rows:
             self._pending.setdefault(key_of(entry[0]), []).append(entry)
-        self._changed = self._old_partitions(list(self._pending))
+        self._changed = self._cache.take_or_make(
+            list(self._pending), self._kept, self._partitions.of
+        )
         rows: list[Entry] = []
         errors: list[ErrorEntry] = list(delta.errors)
         for key, changes in self._pending.items():
             self._change(self._changed[key], changes, rows, errors)
         return Delta(rows, errors)
-
-    def _old_partitions(self, keys: Sequence[bytes]) -> "dict[bytes, _Partition]":
-        """These partitions before the tick, to be changed along with it."""
-        ready = {key: one for key in keys if (one := self._cache.take(key)) is not None}
-        missing = [key for key in keys if key not in ready]
-        found = self._kept.probe(missing)
-        return ready | {key: self._partitions.of(found.get(key, ())) for key in missing}
 
     def _change(
         self,
@@ -199,13 +195,7 @@ def _difference(
         left = min(ends) - start
         tail = _same(before[::-1][:left], after[::-1][:left])
         ends = ends[0] - tail, ends[1] - tail
-    sums: dict[Hashable, Entry] = {}
-    for counts, sign in ((before[start : ends[0]], -1), (after[start : ends[1]], 1)):
-        for row, count in counts:
-            name = row if identity is None else identity(row)
-            known = sums[name][2] if name in sums else 0
-            sums[name] = (row, ts, known + sign * count)
-    return [entry for entry in sums.values() if entry[2]]
+    return difference(before[start : ends[0]], after[start : ends[1]], ts, identity)
 
 
 def _same(before: list[Counted], after: list[Counted]) -> int:

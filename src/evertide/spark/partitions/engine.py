@@ -36,6 +36,7 @@ from evertide.spark.channel import (
     StageReply,
     StageRequest,
     decode_rows,
+    updates_told,
 )
 from evertide.spark.engine import Peeked
 from evertide.spark.operators.arrange import Wanted
@@ -181,16 +182,7 @@ class PartitionedEngine:
         due = [output.due for output in outputs if output.due is not None]
         self._due[dataflow_id] = Timestamp(min(due)) if due else None
         types = shared.plan.types
-        batches = [
-            UpdateBatch(
-                desc_of(types),
-                payload=output.updates,
-                count=output.count,
-                span=(Timestamp(output.first), Timestamp(output.last)),
-            )
-            for output in outputs
-            if output.count
-        ]
+        batches = [updates_told(desc_of(types), output) for output in outputs if output.count]
         if len(batches) < 2:
             return batches[0] if batches else no_updates(desc_of(types))
         failed = any(reply.failed for reply in replies)

@@ -5,7 +5,11 @@ changed in place while a tick is computed; if the tick is aborted, it is forgott
 """
 
 from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from typing import Final, Generic, Protocol, TypeVar
+
+from evertide.expr.columnar.batch import Entry
+from evertide.spark.arrangements.arrangement import Arrangement
 
 # Smaller groups are read again each time.
 LEAST_ROWS: Final = 64
@@ -45,6 +49,18 @@ class GroupCache(Generic[G]):
             return None
         self._rows -= known[1]
         return known[0]
+
+    def take_or_make(
+        self,
+        keys: Sequence[bytes],
+        kept: Arrangement,
+        make: Callable[[Sequence[Entry]], G],
+    ) -> dict[bytes, G]:
+        """These groups, the caller's as with `take`; those not ready are made of their rows."""
+        ready = {key: group for key in keys if (group := self.take(key)) is not None}
+        missing = [key for key in keys if key not in ready]
+        found = kept.probe(missing)
+        return ready | {key: make(found.get(key, ())) for key in missing}
 
     def put(self, key: bytes, group: G) -> None:
         """Keep the group if it is large."""

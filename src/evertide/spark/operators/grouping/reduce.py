@@ -1,6 +1,7 @@
 """GROUP BY and DISTINCT: per (group, timestamp), what the group showed and what it shows now."""
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
@@ -92,11 +93,7 @@ class ReduceOperator:
         """The members of these groups before the tick, to be changed along with it."""
         if self.members is None:
             return {}
-        shape = self.shape.members
-        ready = {key: group for key in keys if (group := self._cache.take(key)) is not None}
-        missing = [key for key in keys if key not in ready]
-        found = self.members.probe(missing)
-        return ready | {key: Members(shape, found.get(key, ())) for key in missing}
+        return self._cache.take_or_make(keys, self.members, partial(Members, self.shape.members))
 
     def _change_group(
         self,

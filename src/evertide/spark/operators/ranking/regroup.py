@@ -16,7 +16,7 @@ from evertide.expr.interpret import Counted, positive_part
 from evertide.expr.relation import OrderKey, Types
 from evertide.expr.row_key import RowKey, identity_function, order_key, whole_row_key
 from evertide.spark.arrangements.arrangement import Arrangement
-from evertide.spark.operators.delta import Delta, Room, Tick, counted_by_identity
+from evertide.spark.operators.delta import Delta, Room, Tick, counted_by_identity, difference
 from evertide.spark.operators.grouping.group_cache import GroupCache
 from evertide.spark.operators.grouping.ordered import OrderedCounts, TotalKey
 from evertide.spark.operators.ranking.columns import ColumnRegroup, Window
@@ -82,7 +82,7 @@ class RegroupOperator:
         if self._has_large_group() and (shown := self._step_columns(delta)) is not None:
             self._pending = {}
             return shown
-        self._changed = self._old_groups(list(self._pending))
+        self._changed = self._cache.take_or_make(list(self._pending), self._kept, self._make_group)
         rows: list[Entry] = []
         for key, changes in self._pending.items():
             rows += self._change_group(self._changed[key], changes)
@@ -103,13 +103,6 @@ class RegroupOperator:
         missing = [key for key in self._pending if key not in ready]
         return self._columns.size_of_largest(hash_bytes(missing)) >= LARGE_ROWS
 
-    def _old_groups(self, keys: Sequence[bytes]) -> dict[bytes, ShowingGroup]:
-        """These groups before the tick, to be changed along with it."""
-        ready = {key: group for key in keys if (group := self._cache.take(key)) is not None}
-        missing = [key for key in keys if key not in ready]
-        found = self._kept.probe(missing)
-        return ready | {key: self._make_group(found.get(key, ())) for key in missing}
-
     def _change_group(self, group: ShowingGroup, changes: list[Entry]) -> list[Entry]:
         rows: list[Entry] = []
         before = group.shown()
@@ -117,7 +110,7 @@ class RegroupOperator:
             for row, _, diff in batch:
                 group.change(row, diff)
             after = group.shown()
-            rows += _difference(before, after, ts, self._identity)
+            rows += difference(before, after, ts, self._identity)
             before = after
         return rows
 
@@ -147,21 +140,6 @@ class RegroupOperator:
         self._changed = {}
         if self._columns is not None:
             self._columns.abort()
-
-
-def _difference(
-    before: list[Counted], after: list[Counted], ts: int, identity: RowKey | None
-) -> list[Entry]:
-    """What must be added to `before` to make it `after`."""
-    if before == after and identity is None:
-        return []
-    sums: dict[Hashable, Entry] = {}
-    for counts, sign in ((before, -1), (after, 1)):
-        for row, count in counts:
-            name = row if identity is None else identity(row)
-            known = sums[name][2] if name in sums else 0
-            sums[name] = (row, ts, known + sign * count)
-    return [entry for entry in sums.values() if entry[2]]
 
 
 @dataclass(frozen=True, slots=True)

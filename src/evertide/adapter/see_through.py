@@ -1,18 +1,21 @@
 """Work that a cancel or a timeout comes too late for."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TypeVar
 
 T = TypeVar("T")
 
 
-async def see_through(work: Coroutine[None, None, T]) -> T:
+async def see_through(
+    work: Coroutine[None, None, T], is_done: Callable[[T], bool] = lambda _: True
+) -> T:
     """The result of a commit, also if whoever asked is cancelled while it is under way.
 
     The store may do it all the same, and a client that is told "canceled" believes that nothing was
     done. As in PostgreSQL, a commit that has begun is waited for. Whoever is cancelled twice really
-    wants to leave, and learns nothing.
+    wants to leave, and learns nothing. Where `is_done` says of the result that nothing was, the
+    cancel counts after all.
     """
     task = asyncio.ensure_future(work)
     try:
@@ -20,4 +23,7 @@ async def see_through(work: Coroutine[None, None, T]) -> T:
     except asyncio.CancelledError:
         if task.cancelled():
             raise
-        return await task
+        outcome = await task
+        if not is_done(outcome):
+            raise
+        return outcome
