@@ -19,6 +19,7 @@ from evertide.persist.store.postgres_pool import Pool
 from evertide.persist.store.postgres_port import PostgresPort
 from evertide.persist.store.protocol import Blob, Consensus, Store
 from evertide.persist.store.sqlite import SqliteStore
+from evertide.persist.store.sqlite_writer import Commit
 from evertide.vocab.ids import Epoch
 from tests.catalog.environment import Environment
 from tests.support.memory_port import CutPort, MemoryPortStore
@@ -104,7 +105,7 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
             path, opened = tmp_path / "consensus.db", list[SqliteStore]()
 
             def failing(epoch: Epoch, rng: random.Random) -> Consensus:
-                opened.append(SqliteStore(path, commit=lambda c: commit_or_not(c, rng)))
+                opened.append(SqliteStore(path, commit=commit_or_not(rng)))
                 return opened[-1].consensus(epoch)
 
             opened.append(SqliteStore(path))
@@ -127,12 +128,18 @@ def cut(port: ChangePort, epoch: Epoch, rng: random.Random) -> Consensus:
     return Attempts(CutPort(port, rng), epoch)
 
 
-def commit_or_not(connection: sqlite3.Connection, rng: random.Random) -> None:
-    fate = rng.choice(["well", "before", "after"])
-    if fate != "before":
-        connection.execute("COMMIT")
-    if fate != "well":
-        raise sqlite3.OperationalError("disk I/O error")
+def commit_or_not(rng: random.Random) -> Commit:
+    def commit(
+        connection: sqlite3.Connection, statement: str, arguments: tuple[object, ...]
+    ) -> int:
+        fate, changed = rng.choice(["well", "before", "after"]), 0
+        if fate != "before":
+            changed = connection.execute(statement, arguments).rowcount
+        if fate != "well":
+            raise sqlite3.OperationalError("disk I/O error")
+        return changed
+
+    return commit
 
 
 CATALOGS = [(kind, place) for place in ("memory", "sqlite", "postgres") for kind in CatalogKind]

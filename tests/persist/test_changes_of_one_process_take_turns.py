@@ -50,7 +50,8 @@ async def test_turns_come_in_order_and_never_in_a_circle() -> None:
     turns, order = Turns(), list[str]()
 
     async def work(name: str, *shard_ids: ShardId) -> None:
-        async with turns.take(shard_ids):
+        with turns.take(shard_ids) as turn:
+            await turn.wait()
             order.append(f"{name} begins")
             await asyncio.sleep(0)
             order.append(f"{name} ends")
@@ -65,9 +66,8 @@ async def test_turns_come_in_order_and_never_in_a_circle() -> None:
 
 async def test_a_turn_ends_with_whoever_had_it() -> None:
     turns = Turns()
-    with pytest.raises(ValueError, match="trouble"):
-        async with turns.take([A, B]):
-            raise ValueError("trouble")
+    with pytest.raises(ValueError, match="trouble"), turns.take([A, B]):
+        raise ValueError("trouble")
     holding = asyncio.create_task(_hold(turns))
     await asyncio.sleep(0)
     waiting = asyncio.create_task(_hold(turns))
@@ -75,8 +75,8 @@ async def test_a_turn_ends_with_whoever_had_it() -> None:
     waiting.cancel()
     holding.cancel()
     await asyncio.gather(waiting, holding, return_exceptions=True)
-    async with asyncio.timeout(60), turns.take([A]):
-        pass
+    with turns.take([A]) as turn:
+        assert turn.come
 
 
 async def test_a_turn_that_comes_too_late_is_passed_on() -> None:
@@ -84,10 +84,11 @@ async def test_a_turn_that_comes_too_late_is_passed_on() -> None:
     turns, order = Turns(), list[str]()
 
     async def work(name: str) -> None:
-        async with turns.take([A]):
+        with turns.take([A]) as turn:
+            await turn.wait()
             order.append(name)
 
-    async with turns.take([A]):
+    with turns.take([A]):
         late, leaving, next_one = (asyncio.create_task(work(name)) for name in "123")
         await asyncio.sleep(0)
         leaving.cancel()
@@ -100,5 +101,6 @@ async def test_a_turn_that_comes_too_late_is_passed_on() -> None:
 
 
 async def _hold(turns: Turns) -> None:
-    async with turns.take([A]):
+    with turns.take([A]) as turn:
+        await turn.wait()
         await asyncio.Event().wait()

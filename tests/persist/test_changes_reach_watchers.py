@@ -35,8 +35,8 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.002)
 
 
-async def connected(path: Path) -> tuple[HubClient, Heard]:
-    client, heard = HubClient(path), Heard()
+async def connected(path: Path, *, direct: bool = False) -> tuple[HubClient, Heard]:
+    client, heard = HubClient(path, direct=direct), Heard()
     client.subscribe(heard.append)
     await client.start()
     await until(lambda: heard == [None])
@@ -98,11 +98,13 @@ async def test_a_commit_whose_asker_left_is_announced_when_it_ends(
     reached, may_end = threading.Event(), threading.Event()
     gated: list[bool] = []
 
-    def commit(connection: sqlite3.Connection) -> None:
+    def commit(
+        connection: sqlite3.Connection, statement: str, arguments: tuple[object, ...]
+    ) -> int:
         if gated:
             reached.set()
             assert may_end.wait(5)
-        commit_transaction(connection)
+        return commit_transaction(connection, statement, arguments)
 
     store, notifier = SqliteStore(tmp_path / "consensus.db", commit=commit), LocalNotifier()
     client = PersistClient(

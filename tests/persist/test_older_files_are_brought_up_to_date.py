@@ -89,6 +89,34 @@ async def test_a_file_of_the_third_format(tmp_path: Path) -> None:
     await store.close()
 
 
+FORMAT_4 = """
+    ALTER TABLE shards RENAME TO narrow_shards;
+    CREATE TABLE shards (
+        shard_id TEXT NOT NULL PRIMARY KEY, seqno INTEGER NOT NULL, value BLOB NOT NULL,
+        room BLOB NOT NULL
+    );
+    INSERT INTO shards SELECT shard_id, seqno, value, zeroblob(64) FROM narrow_shards;
+    DROP TABLE narrow_shards;
+    INSERT INTO writers VALUES ('a name of thirty-two characters', 12);
+    PRAGMA user_version = 4;
+"""
+
+
+async def test_a_file_of_the_fourth_format(tmp_path: Path) -> None:
+    path = tmp_path / "consensus.db"
+    write_file(path, FORMAT_1 + FORMAT_2 + FORMAT_3 + FORMAT_4)
+    store = SqliteStore(path)
+    consensus = store.consensus(Epoch(7))
+    assert await consensus.shard_ids() == ["s1", "s2"]
+    assert await consensus.head(ShardId("s2")) == Head(8, bytes(100_000))
+    for seqno in (3, 4, 5):
+        changed = CompareAndSet(ShardId("s1"), seqno, b"next")
+        assert await consensus.compare_and_set_each([changed]) == AllSet()
+    assert await consensus.head(ShardId("s1")) == Head(6, b"next")
+    assert await store.raise_epoch() == 8
+    await store.close()
+
+
 async def use_stash(store: SqliteStore, epoch: Epoch) -> None:
     """It is as good as that of a new file."""
     assert await store.stash().upper() == 0
@@ -102,5 +130,5 @@ async def use_stash(store: SqliteStore, epoch: Epoch) -> None:
 async def test_a_file_of_a_later_program(tmp_path: Path) -> None:
     path = tmp_path / "consensus.db"
     write_file(path, FORMAT_1 + "PRAGMA user_version = 99;")
-    with pytest.raises(Corrupt, match="has format 99, this program knows 4"):
+    with pytest.raises(Corrupt, match="has format 99, this program knows 5"):
         SqliteStore(path)

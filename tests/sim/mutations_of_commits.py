@@ -114,7 +114,7 @@ def take_a_lost_race_for_won(_: Any) -> Any:
         decided = machine._decide_all(known, changes)
         if isinstance(decided, machine.Refused):
             return decided
-        await self._set_all(machine._sets(known, decided), decided, riders)
+        await self._set_all(self._sets(known, decided), decided, riders)
         return machine.Applied(decided)
 
     return apply_all

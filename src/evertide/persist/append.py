@@ -2,17 +2,18 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from evertide.persist.coding.batch import UpdateBatch, to_batch
 from evertide.persist.coding.schemas import column_types
 from evertide.persist.faults import PersistFault, StoreFull
 from evertide.persist.machine import Applied, ApplyOutcome, Machine, Refused
-from evertide.persist.prepare import discard, store_updates
+from evertide.persist.prepare import discard, inline_part, store_updates
 from evertide.persist.read import ShardReader
 from evertide.persist.state import (
     BlobPart,
     Changed,
+    ColumnTypes,
     Forgotten,
     Missing,
     Part,
@@ -42,8 +43,7 @@ from evertide.vocab.timestamp import MIN_TS, Timestamp, step_forward
 from evertide.vocab.update import Update
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(NamedTuple):
     """Updates with lower <= ts < upper for one shard; none: only advance the upper."""
 
     shard_id: ShardId
@@ -69,6 +69,12 @@ AppendOutcome: TypeAlias = (
 )
 
 
+# So few are coded at once; whether there are more is looked at where they may be put elsewhere.
+_FEW_ROWS: Final = 32
+# Shards whose columns are known without a look.
+_MOST_KNOWN: Final = 10_000
+
+
 class Appender:
     """Appends of one process. What it brings is kept for the process's own readers, and looked
     after by its maintenance."""
@@ -80,12 +86,13 @@ class Appender:
         self._blob = blob
         self._reader = reader
         self._maintenance = maintenance
+        self._columns: dict[ShardId, tuple[RelationDesc, ColumnTypes]] = {}
 
     async def append_each(self, appends: Sequence[Append]) -> list[AppendOutcome]:
         """Each for itself, in one store transaction; outcomes in the order of appends."""
         prepared = await self._prepare(appends)
         try:
-            results = await self._machine.apply_each([_change(one) for one in prepared])
+            results = await self._machine.apply_each([self._change(one) for one in prepared])
         except StoreFull:
             await self._take_back(prepared)
             raise
@@ -142,7 +149,7 @@ class Appender:
     ) -> Appended | Refused | ClaimLost | StashMismatch:
         prepared = await self._prepare(appends)
         try:
-            outcome = await apply([_change(one) for one in prepared])
+            outcome = await apply([self._change(one) for one in prepared])
         except StoreFull:
             await self._take_back(prepared)
             raise
@@ -161,12 +168,29 @@ class Appender:
         prepared: list[_Prepared] = []
         try:
             for one, batch in zip(appends, batches, strict=True):
+                small = inline_part(batch) if 0 < len(batch) <= _FEW_ROWS else None
+                if small is not None:
+                    prepared.append(_Prepared(one, batch, (small,)))
+                    continue
                 parts = await store_updates(self._blob, one.shard_id, one.desc, batch)
                 prepared.append(_Prepared(one, batch, parts))
         except PersistFault:
             await self._take_back(prepared)
             raise
         return prepared
+
+    def _change(self, prepared: "_Prepared") -> ShardChange:
+        one, parts = prepared.append, prepared.parts
+        return _change(one, parts, self._column_types(one.shard_id, one.desc) if parts else None)
+
+    def _column_types(self, shard_id: ShardId, desc: RelationDesc) -> ColumnTypes:
+        """Mostly those of the append before: only a description that is another object is read."""
+        known = self._columns.get(shard_id)
+        if known is None or known[0] is not desc:
+            if len(self._columns) > _MOST_KNOWN:
+                self._columns.clear()
+            known = self._columns[shard_id] = (desc, column_types(desc))
+        return known[1]
 
     async def _take_back(self, prepared: Sequence["_Prepared"]) -> None:
         """Free the room of parts that no state will ever refer to.
@@ -202,15 +226,15 @@ class _Prepared:
 
 def _batch(one: Append) -> UpdateBatch:
     batch = to_batch(one.desc, one.updates)
-    lower = MIN_TS if one.lower is None else one.lower
-    assert len(batch.between(lower, one.upper)) == len(batch), "updates lie in the append"
+    if len(batch):
+        first, last = batch.span
+        lower = MIN_TS if one.lower is None else one.lower
+        assert lower <= first <= last < one.upper, "updates lie in the append"
     return batch
 
 
-def _change(prepared: _Prepared) -> ShardChange:
-    one, parts = prepared.append, prepared.parts
+def _change(one: Append, parts: tuple[Part, ...], columns: ColumnTypes | None) -> ShardChange:
     stored = [part for part in parts if isinstance(part, BlobPart)]
-    columns = column_types(one.desc) if parts else None
 
     def transition(state: ShardState) -> Changed:
         if stored:

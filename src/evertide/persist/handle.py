@@ -19,7 +19,13 @@ from evertide.persist.state import (
     create,
     initial_state,
 )
-from evertide.persist.store.protocol import AppliedWrite, Blob, Consensus, StashMismatch
+from evertide.persist.store.protocol import (
+    AppliedWrite,
+    Blob,
+    Consensus,
+    StashMismatch,
+    TellingConsensus,
+)
 from evertide.persist.upkeep.maintenance import GARBAGE_GRACE_S, Maintenance
 from evertide.vocab.clock import Clock, SystemClock
 from evertide.vocab.ids import GlobalId, ShardId
@@ -55,7 +61,9 @@ class PersistClient:
     ) -> None:
         self.blob = blob
         self.watch = Watch(notifier or LocalNotifier())
-        self.machine = Machine(consensus, self.watch.announce)
+        rings = isinstance(consensus, TellingConsensus) and consensus.rings
+        told = self.watch.announce_here if rings else self.watch.announce
+        self.machine = Machine(consensus, told)
         self.reader = ShardReader(self.machine, blob, cache_bytes=cache_bytes)
         clock = clock or SystemClock()
         self.maintenance = Maintenance(self.machine, blob, clock, grace_s=grace_s)

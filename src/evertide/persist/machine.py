@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from evertide.persist.faults import ShardMissing, StoreFailing, StoreFull
 from evertide.persist.state import (
@@ -11,8 +11,8 @@ from evertide.persist.state import (
     ShardChange,
     ShardState,
     decode_state,
-    encode_state,
 )
+from evertide.persist.state_encoder import StateEncoder
 from evertide.persist.store.protocol import (
     STASH_SHARD,
     AllSet,
@@ -34,8 +34,7 @@ from evertide.persist.turns import Turns
 from evertide.vocab.ids import ShardId
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(NamedTuple):
     """A state and its seqno; both None where there is no shard."""
 
     seqno: int | None
@@ -85,6 +84,7 @@ class Machine:
     def __init__(
         self, consensus: Consensus, on_change: Callable[[Collection[ShardId]], None]
     ) -> None:
+        """`on_change` hears of each change that was made here."""
         self._consensus = consensus
         self._telling = consensus if isinstance(consensus, TellingConsensus) else None
         self._on_change = on_change
@@ -92,6 +92,7 @@ class Machine:
         # Shards whose known state is one that this process set.
         self._own: set[ShardId] = set()
         self._turns = Turns()
+        self._encoder = StateEncoder()
 
     async def read(self, shard_id: ShardId) -> Known:
         """The newest state."""
@@ -128,7 +129,9 @@ class Machine:
         Several changes of one shard are made one after the other.
         """
         riders = Riders(applied, None, stash, raises_epoch)
-        async with self._turns.take({change.shard_id for change in changes}):
+        with self._turns.take({change.shard_id for change in changes}) as turn:
+            if not turn.come:
+                await turn.wait()
             outcome = await self._apply_all(changes, riders)
         assert not isinstance(outcome, ClaimLost), "nothing was claimed"
         return outcome
@@ -143,7 +146,9 @@ class Machine:
     ) -> ApplyOutcome | ClaimLost:
         """As apply_all, with a write timestamp that the same transaction takes and applies."""
         riders = Riders((), claimed, stash, raises_epoch)
-        async with self._turns.take({change.shard_id for change in changes}):
+        with self._turns.take({change.shard_id for change in changes}) as turn:
+            if not turn.come:
+                await turn.wait()
             return await self._apply_all(changes, riders)
 
     async def _apply_all(
@@ -160,7 +165,7 @@ class Machine:
                 guess = None  # perhaps only the guess was wrong
                 continue
             guess = None
-            outcome = await self._set_all(_sets(known, decided), decided, riders)
+            outcome = await self._set_all(self._sets(known, decided), decided, riders)
             match outcome:
                 case AllSet():
                     return Applied(decided)
@@ -176,7 +181,9 @@ class Machine:
         """
         waiting = {change.shard_id: change for change in changes}
         assert len(waiting) == len(changes), "each shard is changed once"
-        async with self._turns.take(waiting):
+        with self._turns.take(waiting) as turn:
+            if not turn.come:
+                await turn.wait()
             outcomes = await self._apply_each(waiting)
         return [outcomes[change.shard_id] for change in changes]
 
@@ -196,7 +203,7 @@ class Machine:
                     outcomes[shard_id] = after
             guess = None
             try:
-                done = await self._set_each(_sets(known, decided), decided)
+                done = await self._set_each(self._sets(known, decided), decided)
             except StoreFull as fault:
                 if any(isinstance(outcome, ShardState) for outcome in outcomes.values()):
                     # Some were made before others had to be decided again: "nothing was done" is
@@ -258,6 +265,15 @@ class Machine:
             outcome = await self._telling.set_each_telling(sets, heard)
         return [change.shard_id for change in _done(sets, outcome)]
 
+    def _sets(
+        self, known: Mapping[ShardId, Known], decided: Mapping[ShardId, ShardState]
+    ) -> list[CompareAndSet]:
+        encode = self._encoder.encode
+        return [
+            CompareAndSet(shard_id, known[shard_id].seqno, encode(shard_id, decided[shard_id]))
+            for shard_id in sorted(decided)
+        ]
+
     def _own_states(self, shard_ids: Collection[ShardId]) -> dict[ShardId, Known] | None:
         """The states that this process set last, and nothing for shards it never heard of.
 
@@ -296,9 +312,10 @@ class Machine:
                 return learned
 
 
-def _done(sets: Sequence[CompareAndSet], outcome: SetOutcome) -> list[CompareAndSet]:
-    lost = outcome.shard_ids if isinstance(outcome, SetMismatch) else ()
-    return [change for change in sets if change.shard_id not in lost]
+def _done(sets: Sequence[CompareAndSet], outcome: SetOutcome) -> Sequence[CompareAndSet]:
+    if not isinstance(outcome, SetMismatch):
+        return sets
+    return [change for change in sets if change.shard_id not in outcome.shard_ids]
 
 
 def _decide_all(
@@ -312,15 +329,6 @@ def _decide_all(
             return Refused(change.shard_id, after)
         states[change.shard_id] = decided[change.shard_id] = after
     return decided
-
-
-def _sets(
-    known: Mapping[ShardId, Known], decided: Mapping[ShardId, ShardState]
-) -> list[CompareAndSet]:
-    return [
-        CompareAndSet(shard_id, known[shard_id].seqno, encode_state(decided[shard_id]))
-        for shard_id in sorted(decided)
-    ]
 
 
 async def _to_the_end(attempt: Callable[[], Awaitable[T]]) -> T:

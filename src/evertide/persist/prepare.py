@@ -38,10 +38,19 @@ async def store_updates(
     batch = to_batch(desc, updates)
     if len(batch) > THREAD_ROWS and not batch.columnar:
         await asyncio.to_thread(lambda: batch.table)
-    if len(batch) <= _INLINE_ROWS and len(batch.payload) <= INLINE_BYTES:
-        return (InlinePart(batch.payload, len(batch)),)
+    if (inline := inline_part(batch)) is not None:
+        return (inline,)
     value = await asyncio.to_thread(lambda: encode_part(batch.table))
     return (await store_part(blob, shard_id, value, len(batch)),)
+
+
+def inline_part(batch: UpdateBatch) -> InlinePart | None:
+    """The part that lies in the state; None: there are too many updates, or they are too large."""
+    count = len(batch)
+    if count > _INLINE_ROWS:
+        return None
+    payload = batch.payload
+    return InlinePart(payload, count) if len(payload) <= INLINE_BYTES else None
 
 
 async def store_part(

@@ -11,7 +11,7 @@ is normal and the caller must look at it.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 import xxhash
@@ -214,8 +214,7 @@ Changed: TypeAlias = ShardState | Refusal
 Transition: TypeAlias = Callable[[ShardState | None], Changed]
 
 
-@dataclass(frozen=True, slots=True)
-class ShardChange:
+class ShardChange(NamedTuple):
     """A transition of one shard, to be applied alone or with others in one store transaction."""
 
     shard_id: ShardId
@@ -236,13 +235,31 @@ _decoder = msgspec.msgpack.Decoder(ShardState)
 _encoder = msgspec.msgpack.Encoder()
 
 
-def encode_state(state: ShardState) -> bytes:
+def encode_state(state: ShardState, batches: bytes | None = None) -> bytes:
     """The stored form: one byte of version, then msgpack, then XXH3-64 of both.
 
     The checksum comes last, where no earlier version ends: a damaged version is noticed too.
+    Whoever has the bytes of the batches, one after the other, spares their encoding.
     """
+    if batches is not None:
+        array = msgspec.Raw(_array_header(len(state.batches)) + batches)
+        state = msgspec.structs.replace(state, batches=array)
     body = _VERSION + _encoder.encode(state)
     return body + xxhash.xxh3_64_digest(body)
+
+
+def encode_batch(batch: Batch) -> bytes:
+    """A batch as it lies in a state."""
+    return _encoder.encode(batch)
+
+
+def _array_header(count: int) -> bytes:
+    """How msgpack begins an array of so many."""
+    if count < 16:
+        return bytes((0x90 | count,))
+    if count < 65_536:
+        return b"\xdc" + count.to_bytes(2, "big")
+    return b"\xdd" + count.to_bytes(4, "big")
 
 
 def decode_state(value: bytes, shard_id: ShardId | None = None) -> ShardState:

@@ -12,58 +12,36 @@ from typing import TypeAlias
 
 from evertide.vocab.ids import ShardId
 
-_Waiting: TypeAlias = "deque[asyncio.Future[None]]"
+_Waiting: TypeAlias = deque[asyncio.Future[None]]
 
 
 class Turns:
     """For one event loop. Nobody may wait for a turn while having one."""
 
     def __init__(self) -> None:
-        # By the shards that somebody has a turn with: those who wait for the next.
-        self._taken: dict[ShardId, _Waiting] = {}
+        # By the shards that somebody has a turn with: those who wait for the next, if any.
+        self._taken: dict[ShardId, _Waiting | None] = {}
 
-    def take(self, shard_ids: Iterable[ShardId]) -> "_Turn":
-        """Wait for a turn with all of these shards; always in one order, so never in a circle."""
-        return _Turn(self._taken, sorted(shard_ids))
+    def take(self, shard_ids: Iterable[ShardId]) -> "Turn":
+        """A turn with all of these shards, for as long as its context lasts."""
+        return Turn(self._taken, sorted(shard_ids))
 
 
-class _Turn:
-    """Lasts as long as its context does. Costs next to nothing where nobody else wants one."""
+class Turn:
+    """Costs next to nothing where nobody else wants one: then there is nothing to wait for."""
 
     __slots__ = ("_has", "_taken", "_wants")
 
-    def __init__(self, taken: dict[ShardId, _Waiting], wants: list[ShardId]) -> None:
+    def __init__(self, taken: dict[ShardId, _Waiting | None], wants: list[ShardId]) -> None:
         self._taken = taken
         self._wants = wants
         self._has: list[ShardId] = []
 
-    async def __aenter__(self) -> None:
-        try:
-            for shard_id in self._wants:
-                waiting = self._taken.get(shard_id)
-                if waiting is None:
-                    self._taken[shard_id] = deque()
-                else:
-                    await self._queue_up(shard_id, waiting)
-                self._has.append(shard_id)
-        except BaseException:
-            self._end()
-            raise
+    def __enter__(self) -> "Turn":
+        self._take_free()
+        return self
 
-    async def __aexit__(self, *_: object) -> None:
-        self._end()
-
-    async def _queue_up(self, shard_id: ShardId, waiting: _Waiting) -> None:
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waiting.append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if not turn.cancelled():
-                self._has.append(shard_id)  # it came in the same moment, and is to be passed on
-            raise
-
-    def _end(self) -> None:
+    def __exit__(self, *_: object) -> None:
         for shard_id in self._has:
             waiting = self._taken[shard_id]
             while waiting and waiting[0].done():
@@ -72,3 +50,36 @@ class _Turn:
                 waiting.popleft().set_result(None)
             else:
                 del self._taken[shard_id]
+
+    @property
+    def come(self) -> bool:
+        """Whether there is nothing to wait for."""
+        return len(self._has) == len(self._wants)
+
+    async def wait(self) -> None:
+        """Until it has come; always in one order, so never in a circle."""
+        while not self.come:
+            await self._queue_up(self._wants[len(self._has)])
+            self._take_free()
+
+    def _take_free(self) -> None:
+        """What is free now, up to the first shard that is not."""
+        for shard_id in self._wants[len(self._has) :]:
+            if shard_id in self._taken:
+                return
+            self._taken[shard_id] = None
+            self._has.append(shard_id)
+
+    async def _queue_up(self, shard_id: ShardId) -> None:
+        waiting = self._taken[shard_id]
+        if waiting is None:
+            waiting = self._taken[shard_id] = deque()
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():
+                self._has.append(shard_id)  # it came in the same moment, and is to be passed on
+            raise
+        self._has.append(shard_id)

@@ -58,6 +58,10 @@ class InvalidName(SqlError):
     sqlstate = "42602"
 
 
+class NameTooLong(SqlError):
+    sqlstate = "42622"
+
+
 class UndefinedTable(SqlError):
     sqlstate = "42P01"
 
@@ -274,12 +278,20 @@ class InsufficientPrivilege(SqlError):
     sqlstate = "42501"
 
 
+class InvalidGrantOperation(SqlError):
+    sqlstate = "0LP01"
+
+
 class InsufficientResources(SqlError):
     sqlstate = "53000"
 
 
 class DiskFull(SqlError):
     sqlstate = "53100"
+
+
+class DuplicateFile(SqlError):
+    sqlstate = "58P02"
 
 
 class IoError(SqlError):

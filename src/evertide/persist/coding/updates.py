@@ -69,7 +69,7 @@ def to_columns(updates: Sequence[PlainUpdate]) -> UpdateColumns:
     if not updates:
         return UpdateColumns((), (), ())
     rows, timestamps, diffs, errors = zip(*updates, strict=True)
-    has_errors = any(error is not None for error in errors)
+    has_errors = errors.count(None) < len(errors)
     return UpdateColumns(rows, timestamps, diffs, errors if has_errors else None)
 
 

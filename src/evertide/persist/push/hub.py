@@ -17,7 +17,9 @@ from typing import Final, cast
 
 import msgspec
 
+from evertide.persist.push.doorbell import Doorbell
 from evertide.persist.push.notify import MOST_NAMED, LocalNotifier, OnChange, Pending
+from evertide.persist.push.write_now import write_now
 from evertide.vocab.ids import ShardId
 
 _LENGTH_BYTES: Final = 4
@@ -68,21 +70,33 @@ class HubServer:
 
 
 class HubClient:
-    """The notifier of a process that belongs to a hub. Finds the hub again after losing it."""
+    """The notifier of a process that belongs to a hub. Finds the hub again after losing it.
 
-    def __init__(self, path: Path) -> None:
+    Processes tell each other directly where they can (doorbell.py); the hub reaches those that do
+    not keep up.
+    """
+
+    def __init__(self, path: Path, *, direct: bool = True) -> None:
+        """`direct`: tell others without the hub, and be told so; all of them must do the same."""
         self._path = path
         self._subscribers = LocalNotifier()
+        self._bell = Doorbell(path.with_suffix(".bells")) if direct else None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._connection: _Connection | None = None
         self._unsent = Pending()
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Connect, and keep trying to, in the background."""
+        self._loop = asyncio.get_running_loop()
+        if self._bell is not None:
+            self._bell.start(self._subscribers.tell)
         self._task = asyncio.create_task(self._stay_connected())
 
     async def close(self) -> None:
         """Let go of the hub."""
+        if self._bell is not None:
+            self._bell.close()
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
@@ -91,7 +105,19 @@ class HubClient:
             self._connection.close()
 
     def publish(self, shard_ids: Collection[ShardId]) -> None:
-        """Tell the other processes; without a hub, once there is one again."""
+        """Tell the other processes."""
+        if self._bell is None or not self._bell.ring(shard_ids):
+            self._publish_by_hub(shard_ids)
+
+    def ring(self, shard_ids: Collection[ShardId]) -> None:
+        """The same from any thread."""
+        told = self._bell is not None and self._bell.ring(shard_ids)
+        if not told and self._loop is not None:
+            with suppress(RuntimeError):  # the loop has ended, and with it whoever would tell
+                self._loop.call_soon_threadsafe(self._publish_by_hub, list(shard_ids))
+
+    def _publish_by_hub(self, shard_ids: Collection[ShardId]) -> None:
+        """Without a hub, once there is one again."""
         if self._connection is None:
             self._unsent.add(shard_ids)
         else:
@@ -148,7 +174,7 @@ class _Connection(asyncio.Protocol):
             return
         few = shard_ids is not None and len(shard_ids) <= MOST_NAMED
         body = _encoder.encode(list(shard_ids) if shard_ids is not None and few else None)
-        self._transport.write(len(body).to_bytes(_LENGTH_BYTES, "big") + body)
+        write_now(self._transport, len(body).to_bytes(_LENGTH_BYTES, "big") + body)
 
     def close(self) -> None:
         if self._transport is not None:

@@ -31,8 +31,7 @@ class Unchanged:
     """The head still has the seqno that the caller knows, so its value was not read again."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompareAndSet:
+class CompareAndSet(NamedTuple):
     """Set `value` if the head has this seqno; None: if there is no head."""
 
     shard_id: ShardId
@@ -192,6 +191,11 @@ class TellingConsensus(Protocol):
     Where a change goes on without whoever asked for it, this spares a task around each. `tell` is
     called before the call returns.
     """
+
+    @property
+    def rings(self) -> bool:
+        """Whether it tells other processes of changes by itself."""
+        ...
 
     async def set_all_telling(
         self,

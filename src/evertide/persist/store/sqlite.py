@@ -5,15 +5,14 @@ on its own connection. Changes go through the process's one writer thread.
 """
 
 import asyncio
-import os
 import sqlite3
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
-from evertide.persist.faults import Corrupt, Fenced, StoreUnreachable
+from evertide.persist.faults import Fenced, StoreUnreachable
 from evertide.persist.store.protocol import (
+    STASH_SHARD,
     AllSet,
     AppliedWrite,
     ChangeOutcome,
@@ -28,18 +27,17 @@ from evertide.persist.store.protocol import (
     Unchanged,
     check_distinct,
 )
+from evertide.persist.store.sqlite_format import prepare_file
 from evertide.persist.store.sqlite_reader import SqliteReader, at_one_moment
-from evertide.persist.store.sqlite_stash import TABLES as STASH_TABLES
+from evertide.persist.store.sqlite_sets import set_if_expected, single_set
 from evertide.persist.store.sqlite_stash import SqliteStash, append_rows, in_the_way
 from evertide.persist.store.sqlite_writer import (
+    Commit,
     SqliteWriter,
     Undo,
     Work,
-    begin_write,
     commit_transaction,
-    connect,
     fault_of,
-    is_busy,
 )
 from evertide.persist.store.stash import check_append
 from evertide.vocab.ids import Epoch, ShardId
@@ -47,52 +45,9 @@ from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp
 
 T = TypeVar("T")
 
-FORMAT: Final = 4
-_SCHEMA: Final = (
-    "CREATE TABLE epoch (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL)",
-    "INSERT INTO epoch VALUES (1, 0)",
-    """CREATE TABLE shards (
-        shard_id TEXT PRIMARY KEY, seqno INTEGER NOT NULL, value BLOB NOT NULL
-    ) WITHOUT ROWID""",
-    """CREATE TABLE timelines (
-        timeline TEXT PRIMARY KEY, read_ts INTEGER NOT NULL, write_ts INTEGER NOT NULL
-    ) WITHOUT ROWID""",
-    "CREATE TABLE writers (writer TEXT PRIMARY KEY, number INTEGER NOT NULL) WITHOUT ROWID",
-)
-# Every page that a commit changes makes it a twentieth slower. A table with rowids keeps rows of
-# nearly a page on one page, one without only a quarter of that. And a larger row whose size stays
-# the same, thanks to the room left behind its value, is written over in place where it differs;
-# otherwise its pages are freed and taken again (docs/adr/2026-11-15-states-grow-in-place.md).
-_ROOMY_SHARDS: Final = (
-    "ALTER TABLE shards RENAME TO narrow_shards",
-    """CREATE TABLE shards (
-        shard_id TEXT NOT NULL PRIMARY KEY, seqno INTEGER NOT NULL, value BLOB NOT NULL,
-        room BLOB NOT NULL
-    )""",
-    "INSERT INTO shards SELECT shard_id, seqno, value, x'' FROM narrow_shards",
-    "DROP TABLE narrow_shards",
-)
-# Rows up to the first fit on a page and need no room; others grow in steps. With the least room the
-# length itself always takes two bytes: one less would be another size of the row.
-_ROOMY_BYTES: Final = 3 * 1024
-_STEP_BYTES: Final = 1024
-_LEAST_ROOM: Final = 64
-# What each format changes in the one before it.
-_FORMATS: Final = {
-    1: _SCHEMA,
-    2: ("CREATE TABLE notes (name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID",),
-    3: STASH_TABLES,
-    4: _ROOMY_SHARDS,
-}
 _NOTE: Final = "SELECT text FROM notes WHERE name = ?"
 _HEAD: Final = """
     SELECT seqno, CASE WHEN seqno = ? THEN NULL ELSE value END FROM shards WHERE shard_id = ?"""
-_SET: Final = """
-    UPDATE shards SET seqno = ?1 + 1, value = ?2, room = zeroblob(?3)
-    WHERE shard_id = ?4 AND seqno = ?1 AND (SELECT epoch FROM epoch) = ?5"""
-_MAKE: Final = """
-    INSERT INTO shards SELECT ?, 1, ?, zeroblob(?) WHERE (SELECT epoch FROM epoch) = ?
-    ON CONFLICT DO NOTHING"""
 _READ_TIMELINE: Final = """
     SELECT epoch.epoch, timelines.read_ts, timelines.write_ts
     FROM epoch LEFT JOIN timelines ON timelines.timeline = ?"""
@@ -116,31 +71,31 @@ class SqliteStore:
         path: Path,
         *,
         lock_timeout_s: float = 10.0,
-        commit: Callable[[sqlite3.Connection], None] = commit_transaction,
+        commit: Commit = commit_transaction,
     ) -> None:
         try:
-            _prepare_file(path, lock_timeout_s)
+            prepare_file(path, lock_timeout_s)
             self._reader = SqliteReader(path)
-            self._writer = SqliteWriter(path, lock_timeout_s=lock_timeout_s, commit=commit)
+            self.writer = SqliteWriter(path, lock_timeout_s=lock_timeout_s, commit=commit)
         except sqlite3.Error as error:
             raise fault_of(error, path) from error
         except OSError as error:
             raise StoreUnreachable(f"{path}: {error}") from error
 
     async def raise_epoch(self) -> Epoch:
-        return await self._writer.run(_raise_epoch)
+        return await self.writer.run(_raise_epoch)
 
     async def current_epoch(self) -> Epoch:
         return self._reader.run(_epoch)
 
     def consensus(self, epoch: Epoch) -> "SqliteConsensus":
-        return SqliteConsensus(self._reader, self._writer, epoch)
+        return SqliteConsensus(self._reader, self.writer, epoch)
 
     def oracle_rows(self, epoch: Epoch) -> "SqliteOracleRows":
-        return SqliteOracleRows(self._reader, self._writer, epoch)
+        return SqliteOracleRows(self._reader, self.writer, epoch)
 
     def stash(self) -> SqliteStash:
-        return SqliteStash(self._reader, self._writer)
+        return SqliteStash(self._reader, self.writer)
 
     async def find_note(self, name: str) -> str | None:
         row = self._reader.run(lambda connection: connection.execute(_NOTE, (name,)).fetchone())
@@ -154,7 +109,7 @@ class SqliteStore:
             return str(connection.execute(_NOTE, (name,)).fetchone()[0])
 
         row = self._reader.run(lambda connection: connection.execute(_NOTE, (name,)).fetchone())
-        return await self._writer.run(work) if row is None else str(row[0])
+        return await self.writer.run(work) if row is None else str(row[0])
 
     async def set_note(
         self, epoch: Epoch, name: str, text: str, *, raises_epoch: bool = False
@@ -164,22 +119,27 @@ class SqliteStore:
             if raises_epoch:
                 _raise_epoch(connection)
 
-        await self._writer.run(_fenced(epoch, work))
+        await self.writer.run(_fenced(epoch, work))
 
     async def transact(self, epoch: Epoch, work: Work[T]) -> T:
         """Other tables of the same file, changed under the epoch.
 
         `work` may run more than once, each time after a rollback.
         """
-        return await self._writer.run(_fenced(epoch, work))
+        return await self.writer.run(_fenced(epoch, work))
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._writer.close)
+        await asyncio.to_thread(self.writer.close)
         self._reader.close()
 
 
 class SqliteConsensus:
     """Shard states under one epoch."""
+
+    @property
+    def rings(self) -> bool:
+        """Whether it tells other processes of changes by itself."""
+        return self._writer.ring is not None
 
     def __init__(self, reader: SqliteReader, writer: SqliteWriter, epoch: Epoch) -> None:
         self._reader = reader
@@ -235,7 +195,7 @@ class SqliteConsensus:
             if stash is not None and (mismatch := in_the_way(connection, stash)):
                 return mismatch
             # Done without a look first: what is in the way is seldom there.
-            lost = [s.shard_id for s in sets if not _set_if_expected(connection, epoch, s)]
+            lost = self._set(connection, sets)
             if lost:
                 _check_epoch(connection, epoch)  # perhaps that is what none of them expected
                 raise Undo(SetMismatch(tuple(lost)))
@@ -249,7 +209,10 @@ class SqliteConsensus:
                 _raise_epoch(connection)
             return AllSet()
 
-        return await self._writer.run(work, tell)
+        changed = [one.shard_id for one in sets]
+        if stash is not None:
+            changed.append(STASH_SHARD)
+        return await self._writer.run(work, tell, shard_ids=changed)
 
     async def compare_and_set_each(self, sets: Sequence[CompareAndSet]) -> SetOutcome:
         return await self.set_each_telling(sets, None)
@@ -260,13 +223,19 @@ class SqliteConsensus:
         check_distinct(sets)
 
         def work(connection: sqlite3.Connection) -> SetOutcome:
-            epoch = self._epoch
-            lost = [s.shard_id for s in sets if not _set_if_expected(connection, epoch, s)]
+            lost = self._set(connection, sets)
             if lost or not sets:
-                _check_epoch(connection, epoch)  # perhaps that is what none of them expected
+                _check_epoch(connection, self._epoch)  # perhaps that is what none of them expected
             return SetMismatch(tuple(lost)) if lost else AllSet()
 
-        return await self._writer.run(work, tell)
+        single = single_set(self._epoch, sets[0]) if len(sets) == 1 else None
+        changed = [one.shard_id for one in sets]
+        return await self._writer.run(work, tell, single, shard_ids=changed)
+
+    def _set(self, connection: sqlite3.Connection, sets: Sequence[CompareAndSet]) -> list[ShardId]:
+        """Set what is as expected; the others."""
+        mark, epoch = self._writer.mark, self._epoch
+        return [s.shard_id for s in sets if not set_if_expected(connection, mark, epoch, s)]
 
 
 class SqliteOracleRows:
@@ -298,45 +267,6 @@ class SqliteOracleRows:
             connection.execute(_APPLY, (timeline.value, write_ts))
 
         await self._writer.run(_fenced(self._epoch, work))
-
-
-def _prepare_file(path: Path, lock_timeout_s: float) -> None:
-    """Make file and tables, unless another process was first."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    try:
-        # Only a file nobody has open yet: closing one that this process has open elsewhere would
-        # drop SQLite's locks on it.
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    except FileExistsError:
-        pass
-    deadline = time.monotonic() + lock_timeout_s
-    connection = connect(path, busy_timeout_s=0)
-    try:
-        _use_wal(connection, deadline)
-        begin_write(connection, path, deadline)
-        (found,) = connection.execute("PRAGMA user_version").fetchone()
-        if found > FORMAT:
-            raise Corrupt(f"{path} has format {found}, this program knows {FORMAT}")
-        for number in range(found + 1, FORMAT + 1):
-            for statement in _FORMATS[number]:
-                connection.execute(statement)
-        if found < FORMAT:
-            # Only then: whoever opens a file that is up to date needs no room for it.
-            connection.execute(f"PRAGMA user_version = {FORMAT}")
-        connection.execute("COMMIT")
-    finally:
-        connection.close()
-
-
-def _use_wal(connection: sqlite3.Connection, deadline: float) -> None:
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if not is_busy(error) or time.monotonic() > deadline:
-                raise
-        time.sleep(0.005)
 
 
 def _fenced(epoch: Epoch, work: Work[T]) -> Work[T]:
@@ -382,17 +312,6 @@ def _heads(
         return {shard: _head(connection, shard, known) for shard, known in known_seqnos.items()}
     with at_one_moment(connection):
         return {shard: _head(connection, shard, known) for shard, known in known_seqnos.items()}
-
-
-def _set_if_expected(connection: sqlite3.Connection, epoch: Epoch, change: CompareAndSet) -> bool:
-    """Compare seqno and epoch, and set, in one statement; whether it was done."""
-    shard_id, expected, value = change.shard_id, change.expected_seqno, change.value
-    room = 0
-    if len(value) > _ROOMY_BYTES:
-        room = _LEAST_ROOM + -len(value) % _STEP_BYTES
-    if expected is None:
-        return connection.execute(_MAKE, (shard_id, value, room, epoch)).rowcount == 1
-    return connection.execute(_SET, (expected, value, room, shard_id, epoch)).rowcount == 1
 
 
 def _claim(connection: sqlite3.Connection, claimed: ClaimedWrite) -> ClaimLost | None:

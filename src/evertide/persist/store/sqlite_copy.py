@@ -12,7 +12,7 @@ from urllib.parse import quote
 from evertide.persist.faults import Corrupt, StoreUnreachable
 from evertide.persist.store.memory import MemoryStore, StoreContents
 from evertide.persist.store.protocol import Head, OracleRow, StashPage, StashRow
-from evertide.persist.store.sqlite import FORMAT
+from evertide.persist.store.sqlite_format import FORMAT
 from evertide.persist.store.sqlite_reader import at_one_moment
 from evertide.persist.store.sqlite_writer import fault_of
 from evertide.persist.store.stash import PREFIX, page_of

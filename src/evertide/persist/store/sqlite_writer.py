@@ -4,9 +4,10 @@ A commit waits for the disk, so it must not run on an event loop; and SQLite has
 time, so more threads would only wait for each other. What queued up while one commit ran is
 committed together by the next.
 
-Whether a failed COMMIT happened is found out by reading: every transaction also writes its own
-number into a row of this writer, and nobody else writes that row. That holds whatever others
-committed in between.
+Whether a failed COMMIT happened is found out by reading: every transaction leaves its mark, this
+writer's name and a number of its own. It stands in a row of a shard that the transaction set, if
+that was all it did, else in the table `writers`; and whoever changes the former first puts the mark
+that it bears into the latter. So it is found whatever others committed in between.
 
 A full or failing disk is told at once instead of being tried again until somebody's patience ends.
 Without room the last page of the transaction is missing from the log, so it can never come to
@@ -23,20 +24,27 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Generic, TypeAlias, TypeVar, cast
+from typing import Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 from evertide.persist.faults import PersistFault, StoreFailing, StoreFull, StoreUnreachable
+from evertide.vocab.ids import ShardId
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 Work: TypeAlias = Callable[[sqlite3.Connection], T]
 
 _GROUP_LIMIT: Final = 128
 _OPEN_TIMEOUT_S: Final = 10.0
 _FIRST_PAUSE_S: Final = 0.0002
 _LONGEST_PAUSE_S: Final = 0.005
+# As many bytes as all that come after it, so that a row keeps its size whoever sets it.
+_FIRST_NUMBER: Final = 2**32
+_FIND_MARK: Final = """
+    SELECT 1 FROM writers WHERE writer = ?1 AND number = ?2
+    UNION ALL SELECT 1 FROM shards WHERE shard_id = ?3 AND writer = ?1 AND number = ?2"""
 # How long a failing disk is asked whether a commit happened: whoever waits is told soon.
 _SETTLE_S: Final = 1.0
 # The byte of the -shm file that SQLite locks while it writes in WAL mode.
@@ -51,6 +59,29 @@ class Undo(Exception):
         self.outcome = outcome
 
 
+@dataclass(slots=True)
+class Mark:
+    """What tells a transaction from all others. Numbers of a writer grow."""
+
+    writer: bytes
+    number: int
+    # Where it stands: a shard whose row bears it. None: none does yet.
+    shard_id: ShardId | None = None
+
+
+class Single(NamedTuple, Generic[T_co]):
+    """A request in one statement, a transaction by itself. It changes one row or nothing.
+
+    If nothing, the request's work is run instead, which knows why.
+    """
+
+    statement: str
+    arguments: Callable[[Mark], tuple[object, ...]]
+    # Whose row then bears the mark.
+    shard_id: ShardId
+    outcome: T_co
+
+
 @dataclass(frozen=True, slots=True)
 class _Done(Generic[T]):
     value: T
@@ -61,7 +92,7 @@ class _Failed:
     error: BaseException
 
 
-_Outcome: TypeAlias = "_Done[object] | _Failed"
+_Outcome: TypeAlias = _Done[object] | _Failed
 
 
 @dataclass(slots=True)
@@ -71,11 +102,26 @@ class _Request:
     future: "asyncio.Future[object]"
     # Told what came of it on its loop, also if nobody waits for it any more.
     tell: Callable[[object], None] | None
+    single: Single[object] | None
+    # Changed if it succeeds: other processes are told at once.
+    shard_ids: Sequence[ShardId]
 
 
-def commit_transaction(connection: sqlite3.Connection) -> None:
+class Commit(Protocol):
     """The step whose failure leaves the outcome open; tests put others in its place."""
-    connection.execute("COMMIT")
+
+    def __call__(
+        self, connection: sqlite3.Connection, statement: str, arguments: tuple[object, ...], /
+    ) -> int:
+        """Run COMMIT, or a statement that is a transaction by itself; how many rows it changed."""
+        ...
+
+
+def commit_transaction(
+    connection: sqlite3.Connection, statement: str, arguments: tuple[object, ...]
+) -> int:
+    """Just that."""
+    return connection.execute(statement, arguments).rowcount
 
 
 class SqliteWriter:
@@ -86,13 +132,15 @@ class SqliteWriter:
         path: Path,
         *,
         lock_timeout_s: float,
-        commit: Callable[[sqlite3.Connection], None] = commit_transaction,
+        commit: Commit = commit_transaction,
     ) -> None:
         self._path = path
         self._lock_timeout_s = lock_timeout_s
         self._commit = commit
-        self._name = uuid.uuid4().hex
-        self._number = 0
+        # That of the transaction under way; for work.
+        self.mark = Mark(uuid.uuid4().bytes, _FIRST_NUMBER)
+        # Tells other processes of changes, from the thread that made them.
+        self.ring: Callable[[Collection[ShardId]], None] | None = None
         self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
         self._ended = False
         self._thread = threading.Thread(
@@ -100,19 +148,27 @@ class SqliteWriter:
         )
         self._thread.start()
 
-    async def run(self, work: Work[T], tell: Callable[[T], None] | None = None) -> T:
+    async def run(
+        self,
+        work: Work[T],
+        tell: Callable[[T], None] | None = None,
+        single: Single[T] | None = None,
+        *,
+        shard_ids: Sequence[ShardId] = (),
+    ) -> T:
         """Run `work` in a write transaction; durable when this returns.
 
         `work` may run more than once, each time after a rollback, and must only use its connection.
         What it raises undoes it alone. `tell` hears of its outcome before whoever waits does, and
-        also if that one was cancelled meanwhile.
+        also if that one was cancelled meanwhile. `single` does the same in one statement, which is
+        tried first if nothing else is waiting. `shard_ids` are those that it may change.
         """
         if self._ended:
             raise StoreUnreachable(f"{self._path} was closed")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[object] = loop.create_future()
         heard = cast("Callable[[object], None] | None", tell)
-        self._queue.put(_Request(work, loop, future, heard))
+        self._queue.put(_Request(work, loop, future, heard, single, shard_ids))
         return cast(T, await future)
 
     def close(self) -> None:
@@ -126,15 +182,27 @@ class SqliteWriter:
             while not ended:
                 group, ended = self._next_group()
                 try:
-                    outcomes = self._run_group(connection, [request.work for request in group])
+                    outcomes = self._run_group(connection, group)
                 except (sqlite3.Error, PersistFault) as error:
                     _give_up(connection)
                     told = error if isinstance(error, PersistFault) else fault_of(error, self._path)
                     outcomes = [_Failed(told)] * len(group)
                 _deliver(group, outcomes)
+                self._tell_others(group, outcomes)
         finally:
             self._ended = True
             connection.close()
+
+    def _tell_others(self, group: Sequence[_Request], outcomes: Sequence[_Outcome]) -> None:
+        """What was changed by those who say what they change."""
+        changed = [
+            shard_id
+            for request, outcome in zip(group, outcomes, strict=True)
+            if isinstance(outcome, _Done)
+            for shard_id in request.shard_ids
+        ]
+        if changed and self.ring is not None:
+            self.ring(dict.fromkeys(changed))
 
     def _next_group(self) -> tuple[list[_Request], bool]:
         """What is waiting, at least one request; True when the end was asked for."""
@@ -148,62 +216,98 @@ class SqliteWriter:
         return group, False
 
     def _run_group(
-        self, connection: sqlite3.Connection, works: Sequence[Work[object]]
+        self, connection: sqlite3.Connection, group: Sequence[_Request]
     ) -> list[_Outcome]:
-        if not works:
+        if not group:
             return []
         deadline = time.monotonic() + self._lock_timeout_s
+        if len(group) == 1 and (single := group[0].single) is not None:
+            done = self._run_single(connection, single, deadline)
+            if done is not None:
+                return [done]
         while True:
             begin_write(connection, self._path, deadline)
+            self._next_mark()
             before = connection.total_changes
             outcomes = (
-                [_attempt_alone(connection, works[0])]
-                if len(works) == 1
-                else [_attempt(connection, work) for work in works]
+                [_attempt_alone(connection, group[0].work)]
+                if len(group) == 1
+                else [_attempt(connection, request.work) for request in group]
             )
             if not connection.in_transaction:
                 return outcomes  # the only request failed
             if connection.total_changes == before:
                 connection.execute("ROLLBACK")
                 return outcomes
-            error = self._finish(connection, deadline)
-            if error is None:
+            if len(group) > 1 or self.mark.shard_id is None:
+                self._leave_mark(connection)
+            error = self._finish(connection, "COMMIT", (), deadline)
+            if not isinstance(error, sqlite3.Error):
                 return outcomes
-            fault = _fault_of_commit(error, self._path)
-            if isinstance(fault, StoreFull | StoreFailing):
-                raise fault from error
-            if time.monotonic() > deadline:
-                raise StoreUnreachable(f"{self._path} takes no commits")
+            self._check_retry(error, deadline)
 
-    def _finish(self, connection: sqlite3.Connection, deadline: float) -> sqlite3.Error | None:
-        """Commit; an error: it is not committed, so the group may run again."""
-        self._number += 1
+    def _run_single(
+        self, connection: sqlite3.Connection, single: Single[object], deadline: float
+    ) -> _Outcome | None:
+        """None: nothing was done, and the request's work is to be run."""
+        self._next_mark()
+        self.mark.shard_id = single.shard_id
+        changed = self._finish(connection, single.statement, single.arguments(self.mark), deadline)
+        if isinstance(changed, sqlite3.Error):
+            if not is_busy(changed):
+                self._check_retry(changed, deadline)
+            return None
+        return _Done(single.outcome) if changed else None
+
+    def _next_mark(self) -> None:
+        self.mark = Mark(self.mark.writer, self.mark.number + 1)
+
+    def _leave_mark(self, connection: sqlite3.Connection) -> None:
+        """Where no row of a shard is known to bear it: others may have been undone."""
+        self.mark.shard_id = None
         connection.execute(
             "INSERT INTO writers VALUES (?, ?) ON CONFLICT DO UPDATE SET number = excluded.number",
-            (self._name, self._number),
+            (self.mark.writer, self.mark.number),
         )
+
+    def _finish(
+        self,
+        connection: sqlite3.Connection,
+        statement: str,
+        arguments: tuple[object, ...],
+        deadline: float,
+    ) -> int | sqlite3.Error:
+        """Commit; an error: it is not committed, so the group may run again."""
         try:
-            self._commit(connection)
+            return self._commit(connection, statement, arguments)
         except sqlite3.Error as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
                 return error
+            if is_busy(error):
+                return error  # nothing was begun
             if isinstance(fault_of(error, self._path), StoreFull | StoreFailing):
                 deadline = min(deadline, time.monotonic() + _SETTLE_S)
-            return None if self._was_committed(deadline) else error
-        return None
+            return 1 if self._was_committed(deadline) else error
+
+    def _check_retry(self, error: sqlite3.Error, deadline: float) -> None:
+        """Raise what is to be told instead of trying again."""
+        fault = _fault_of_commit(error, self._path)
+        if isinstance(fault, StoreFull | StoreFailing):
+            raise fault from error
+        if time.monotonic() > deadline:
+            raise StoreUnreachable(f"{self._path} takes no commits")
 
     def _was_committed(self, deadline: float) -> bool:
         while True:
             try:
                 reader = connect(self._path, busy_timeout_s=1)
                 try:
-                    row = reader.execute(
-                        "SELECT number FROM writers WHERE writer = ?", (self._name,)
-                    ).fetchone()
+                    mark = self.mark
+                    sought = (mark.writer, mark.number, mark.shard_id)
+                    return reader.execute(_FIND_MARK, sought).fetchone() is not None
                 finally:
                     reader.close()
-                return row is not None and row[0] == self._number
             except sqlite3.Error as error:
                 if time.monotonic() > deadline:
                     raise fault_of(error, self._path) from error
@@ -241,9 +345,10 @@ def begin_write(connection: sqlite3.Connection, path: Path, deadline: float) -> 
         pause_s = min(pause_s * 1.5, _LONGEST_PAUSE_S)
 
 
-def is_busy(error: sqlite3.OperationalError) -> bool:
+def is_busy(error: sqlite3.Error) -> bool:
     """Whether another connection's lock is the reason."""
-    return (error.sqlite_errorcode & 0xFF) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    return (code & 0xFF) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def fault_of(error: sqlite3.Error, path: Path) -> StoreFull | StoreFailing | StoreUnreachable:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby, islice, takewhile
 from typing import Final
 
-from evertide.persist.state import Batch, ShardState, allowed_since
+from evertide.persist.state import Batch, InlinePart, ShardState, allowed_since
 from evertide.persist.upkeep.bucket_merge import BucketPlan, plan_buckets, weight
 from evertide.persist.upkeep.claims import claimed_below
 from evertide.persist.upkeep.merge import MERGED_INLINE_BYTES
@@ -150,7 +150,13 @@ def _inline_runs(batches: Sequence[Batch]) -> list[tuple[Batch, ...]]:
 
 
 def _inline_bytes(batches: Sequence[Batch]) -> int:
-    return sum(batch.inline_bytes for batch in batches)
+    """In plain loops: writers ask for it while merges are under way."""
+    total = 0
+    for batch in batches:
+        for part in batch.parts:
+            if isinstance(part, InlinePart):
+                total += len(part.payload)
+    return total
 
 
 def _runs(batches: Sequence[Batch], limit_bytes: int) -> list[tuple[Batch, ...]]:
