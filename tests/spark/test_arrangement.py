@@ -15,7 +15,6 @@ from evertide.expr.row_key import column_encoder, identity_function
 from evertide.persist.coding.keys import encode_row_key
 from evertide.spark.arrangements.arrangement import Arrangement, BelowSince
 from evertide.spark.arrangements.column_layer import ColumnLayer
-from evertide.spark.arrangements.finding import stretch
 from evertide.spark.arrangements.levels import merge, write_snapshot
 from evertide.spark.arrangements.merging import Merging, merge_now
 from evertide.spark.arrangements.runs import open_run, run_schema, table_of, write_run
@@ -190,21 +189,6 @@ def test_one_small_layer_does_not_keep_others_from_being_merged(tmp_path: Path) 
         merge_now(kept)
     assert len(kept.levels.frozen) <= 2
     assert len(kept.scan(Timestamp(2))) == 16 + 8 * 1_900
-
-
-@pytest.mark.parametrize(
-    ("places", "expected"),
-    [
-        ([4], slice(4, 5)),
-        ([4, 5, 6], slice(4, 7)),
-        ([4, 6], None),
-        ([5, 4], None),
-        ([0, 2, 1, 3], None),
-        ([0, 1, 1, 3], None),
-    ],
-)
-def test_neighbours_are_a_slice(places: list[int], expected: slice | None) -> None:
-    assert stretch(np.array(places)) == expected
 
 
 def test_reads_go_on_while_a_merge_runs(tmp_path: Path) -> None:

@@ -42,7 +42,8 @@ def take_the_time_of_the_source(patch: pytest.MonkeyPatch) -> None:
     """A result appears before the later of its parts does."""
 
     def extend(step: join._Step, bound: list) -> list:
-        waiting = [(step.key_of(row), row, ts, diff) for row, ts, diff in bound]
+        keyed = step.by_key(bound, drop_nulls=True)
+        waiting = [(key, *entry) for key, entries in keyed.items() for entry in entries]
         found = step.arranged.probe(list({key for key, *_ in waiting}), new=step.new)
         return [
             (row + other, ts, diff * times)
@@ -153,10 +154,10 @@ def lose_a_frozen_layer(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_frozen(probe: Callable) -> Callable:
-    def forgetful(self: Arrangement, keys: list) -> object:
+    def forgetful(self: Arrangement, keys: list, parts: list | None = None) -> object:
         frozen, self.levels.frozen = self.levels.frozen, ()
         try:
-            return probe(self, keys)
+            return probe(self, keys, parts)
         finally:
             self.levels.frozen = frozen
 

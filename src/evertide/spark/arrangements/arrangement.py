@@ -7,7 +7,7 @@ once nobody asks for it. Its owner calls it from one thread; merging may run bes
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -16,10 +16,11 @@ from evertide.expr.columnar.codes import equal_keys
 from evertide.expr.columnar.column import Column, Ints
 from evertide.expr.columnar.hashes import hash_bytes
 from evertide.expr.relation import Types
-from evertide.expr.row_key import column_encoder, identity_function, picker
+from evertide.expr.row_key import column_encoder, identity_function
 from evertide.persist.coding.keys import row_key_encoder
 from evertide.spark.arrangements.column_layer import ColumnLayer
 from evertide.spark.arrangements.finding import in_search_order
+from evertide.spark.arrangements.key_parts import KeyParts
 from evertide.spark.arrangements.layer import ENTRY_BYTES, add_up
 from evertide.spark.arrangements.levels import (
     COLUMN_ENTRY_BYTES,
@@ -31,8 +32,12 @@ from evertide.spark.arrangements.levels import (
     all_sources,
     count_records,
 )
-from evertide.vocab.datum import Row
+from evertide.spark.arrangements.recent import SMALL_RECORDS
+from evertide.vocab.datum import Datum, Row
 from evertide.vocab.timestamp import MIN_TS, Timestamp
+
+# So few keys are remembered wherever they were found.
+_FEW_KEYS: Final = 8
 
 
 class BelowSince(Exception):
@@ -68,7 +73,7 @@ class Arrangement:
         self.levels = Levels(directory, types, spill_records=spill_records)
         self.key = key
         self.key_of = column_encoder(types, key)
-        self._key_types = tuple(types[i] for i in key)
+        self._parts = KeyParts.of(types, key)
         self.identity = identity_function(types)
         # Is told the keys that are about to be added to the newest layer.
         self.notice: Callable[[Iterable[bytes]], None] | None = None
@@ -104,10 +109,13 @@ class Arrangement:
         self.levels.restore(directory, manifest)
         self.since = Timestamp(manifest.since)
 
-    def probe(self, keys: Sequence[bytes]) -> dict[bytes, Sequence[Entry]]:
+    def probe(
+        self, keys: Sequence[bytes], parts: Sequence[Datum] | None = None
+    ) -> dict[bytes, Sequence[Entry]]:
         """All entries of these different keys; keys without entries are left out.
 
-        Entries are added up where a row came and went. The lists must not be changed.
+        Entries are added up where a row came and went. The lists must not be changed. `parts` are
+        what the keys were encoded from, as KeyParts has it: who knows them spares some work.
         """
         found: dict[bytes, Sequence[Entry]] = {}
         for layer in self.levels.keyed:
@@ -117,16 +125,44 @@ class Arrangement:
                 if group is not None:
                     found[key] = [*found[key], *group] if key in found else group
         if self.levels.runs or self.levels.frozen:
-            self._probe_hashed(keys, found)
+            self._probe_hashed(keys, found, parts)
         for key, entries in found.items():
             if len(entries) > 1 and min([entry[2] for entry in entries]) < 0:
                 found[key] = add_up(entries, self.since, self.identity)
         return found
 
-    def _probe_hashed(self, keys: Sequence[bytes], found: dict[bytes, Sequence[Entry]]) -> None:
+    def _probe_hashed(
+        self,
+        keys: Sequence[bytes],
+        found: dict[bytes, Sequence[Entry]],
+        parts: Sequence[Datum] | None,
+    ) -> None:
+        """What lies below the layers by key, and was not found there a moment ago."""
+        recent = self.levels.recent.found
+        missing = [key for key in keys if key not in recent] if recent else keys
+        if len(missing) < len(keys):
+            parts = None
+            for key in keys:
+                if entries := recent.get(key):
+                    found[key] = [*entries, *found[key]] if key in found else entries
+        of_runs = self._search(missing, parts) if missing else {}
+        for key, lying in of_runs.items():
+            found[key] = [*lying, *found[key]] if key in found else lying
+        if missing and self._is_hot(len(missing)):
+            self.levels.recent.remember(missing, of_runs)
+
+    def _is_hot(self, asked: int) -> bool:
+        """Whether keys will probably be asked for again: there are few, or few were asked for."""
+        if asked <= _FEW_KEYS:
+            return True
+        return sum([len(source.hashes) for source in self.levels.hashed]) <= SMALL_RECORDS
+
+    def _search(
+        self, keys: Sequence[bytes], parts: Sequence[Datum] | None
+    ) -> dict[bytes, list[Entry]]:
         """Hashes lead to entries; the keys of these decide."""
         needles = hash_bytes(keys)
-        key_of, part_of = self.key_of, picker(self.key)
+        _, pick, encode = self._parts
         of_runs: dict[bytes, list[Entry]] = {}
         for source in self.levels.hashed:
             positions, places = source.find(needles)
@@ -135,16 +171,15 @@ class Arrangement:
             # Entries of one key mostly come one after the other, and are looked at once.
             seen, seen_part, group = -1, None, None
             for position, entry in zip(positions.tolist(), source.entries(places), strict=True):
-                part = part_of(entry[0])
+                part = pick(entry[0])
                 if position != seen or part != seen_part:
                     key = keys[position]
-                    is_wanted = key_of(entry[0]) == key
-                    group = of_runs.setdefault(key, []) if is_wanted else None
+                    same = (parts is not None and parts[position] == part) or encode(part) == key
+                    group = of_runs.setdefault(key, []) if same else None
                     seen, seen_part = position, part
                 if group is not None:
                     group.append(entry)
-        for key, entries in of_runs.items():
-            found[key] = [*entries, *found[key]] if key in found else entries
+        return of_runs
 
     def find(
         self,
@@ -176,14 +211,14 @@ class Arrangement:
         where = np.concatenate(positions)
         found = concat_batches(self.types, batches)
         same = np.ones(len(where), np.bool_)
-        for sql_type, wanted, column in zip(self._key_types, keys, self.key, strict=True):
+        for sql_type, wanted, column in zip(self._parts.types, keys, self.key, strict=True):
             same &= equal_keys(sql_type, wanted.take(where), found.columns[column])
         return (where, found) if same.all() else (where[same], found.take(same))
 
     def lookup(self, key: Row, as_of: Timestamp) -> list[tuple[Row, int]]:
         """Rows with this key at `as_of`, or BelowSince. NULL finds NULL."""
         self._check(as_of)
-        encoded = row_key_encoder(self._key_types)(key)
+        encoded = row_key_encoder(self._parts.types)(key)
         return contents_at(self, self.probe([encoded]).get(encoded, ()), as_of)
 
     def scan(self, as_of: Timestamp) -> list[tuple[Row, int]]:

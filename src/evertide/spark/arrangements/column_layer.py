@@ -7,11 +7,12 @@ import pyarrow as pa
 
 from evertide.expr.columnar.batch import Batch, Entry, concat_batches, equal_rows
 from evertide.expr.columnar.codes import identity_codes
-from evertide.expr.columnar.column import Ints, Numbers, Others, from_arrow, nbytes, to_arrow
+from evertide.expr.columnar.column import Ints, from_arrow, nbytes, to_arrow
 from evertide.expr.relation import Types
 from evertide.persist.coding.encoding import one_chunk
-from evertide.spark.arrangements.finding import find, stretch
-from evertide.spark.arrangements.runs import run_schema
+from evertide.spark.arrangements.datums import Datums, datums_of
+from evertide.spark.arrangements.finding import find
+from evertide.spark.arrangements.runs import entries_at, run_schema
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,6 +23,8 @@ class ColumnLayer:
     batch: Batch
     # How large it is, once somebody has asked.
     _measured: list[int] = field(default_factory=list)
+    # How single values are read, once somebody has.
+    _datums: list[Datums] = field(default_factory=list)
 
     @classmethod
     def of(cls, hashes: Ints, batch: Batch) -> "ColumnLayer":
@@ -59,8 +62,10 @@ class ColumnLayer:
 
     def entries(self, places: Ints) -> list[Entry]:
         """The same row by row; there is at least one."""
-        near = stretch(places)
-        return (self.batch.take(places) if near is None else _cut(self.batch, near)).entries()
+        batch = self.batch
+        if not self._datums:
+            self._datums.extend(map(datums_of, batch.types, batch.columns))
+        return entries_at(self._datums, places, batch.times, batch.diffs)
 
     def all_entries(self) -> list[Entry]:
         """Everything."""
@@ -74,19 +79,6 @@ class ColumnLayer:
         return pa.Table.from_arrays(
             [pa.array(self.hashes), *columns, *own], schema=run_schema(types)
         )
-
-
-def _cut(batch: Batch, near: slice) -> Batch:
-    """Neighbouring rows, which are not copied."""
-    columns = tuple(
-        [
-            Numbers(c.values[near], None if c.nulls is None else c.nulls[near])
-            if isinstance(c, Numbers)
-            else Others(c.array[near])
-            for c in batch.columns
-        ]
-    )
-    return Batch(batch.types, columns, batch.times[near], batch.diffs[near])
 
 
 def layer_of_table(types: Types, table: pa.Table) -> ColumnLayer:

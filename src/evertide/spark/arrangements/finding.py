@@ -30,16 +30,14 @@ def _find(hashes: Ints, needles: Ints) -> tuple[Ints, Ints]:
     hits = np.flatnonzero(hashes[np.minimum(starts, len(hashes) - 1)] == needles)
     if not len(hits):
         return hits, hits
-    starts = starts[hits]
-    counts = hashes.searchsorted(needles[hits], "right") - starts
+    starts, found = starts[hits], needles[hits]
+    # Mostly a hash is there once: the search for where it ends is spared.
+    several = np.flatnonzero(hashes[np.minimum(starts + 1, len(hashes) - 1)] == found)
+    several = several[starts[several] < len(hashes) - 1]
+    if not len(several):
+        return hits, starts
+    counts = np.ones(len(hits), np.int64)
+    counts[several] = hashes.searchsorted(found[several], "right") - starts[several]
     ends = counts.cumsum()
     places = np.arange(ends[-1]) + (starts - ends + counts).repeat(counts)
     return hits.repeat(counts), places
-
-
-def stretch(places: Ints) -> slice | None:
-    """Places that follow one another, as those of one key do: they need not be gathered."""
-    first, last = int(places[0]), int(places[-1])
-    if last - first + 1 != len(places) or (len(places) > 2 and (np.diff(places) != 1).any()):
-        return None
-    return slice(first, last + 1)

@@ -31,12 +31,12 @@ _SAMPLED_EVERY: Final = 16
 class Layer:
     """Entries of these types by key."""
 
-    __slots__ = ("_columns", "_identity", "_limits", "_sampled", "_types", "groups", "records")
+    __slots__ = ("_columns", "_identity", "_limits", "_sampled", "groups", "records", "types")
 
     def __init__(self, types: Types) -> None:
         self.groups: dict[bytes, list[Entry]] = {}
         self.records = 0
-        self._types = types
+        self.types = types
         self._identity = identity_function(types)
         self._limits: dict[bytes, int] = {}
         self._columns: ColumnLayer | None = None
@@ -54,12 +54,17 @@ class Layer:
 
     def insert(self, key: bytes, entries: Sequence[Entry], since: int) -> None:
         """Add entries of one key. A group that has grown much is added up first."""
-        self.records += len(entries)
         group = self.groups.get(key)
-        if group is None:
-            self.groups[key] = list(entries)
+        if not group:
+            if entries:
+                self.groups[key] = list(entries)
+                self.records += len(entries)
+            return
+        if len(entries) == 2 and _replaces(entries[0], group[-1]):
+            group[-1] = entries[1]
             return
         group += entries
+        self.records += len(entries)
         if len(group) > _SMALL_GROUP and len(group) > self._limits.get(key, _SMALL_GROUP):
             self._add_up(key, group, since)
 
@@ -78,18 +83,25 @@ class Layer:
         if self._columns is None:
             keyed = list(self.keyed(MIN_TS))
             hashes = hash_bytes([key for key, _ in keyed])
-            self._columns = ColumnLayer.of(hashes, batch_of(self._types, [e for _, e in keyed]))
+            self._columns = ColumnLayer.of(hashes, batch_of(self.types, [e for _, e in keyed]))
         return self._columns
 
     def table(self, since: int) -> pa.Table:
         """Added up, as a run's file has it."""
-        return table_of(self._types, self.keyed(since))
+        if self._columns is not None:
+            return self._columns.table(since)
+        return table_of(self.types, self.keyed(since))
 
     def keyed(self, since: int) -> Iterator[tuple[bytes, Entry]]:
         """All entries with their keys, added up; does not change the layer."""
         for key, group in self.groups.items():
             for entry in add_up(group, since, self._identity):
                 yield key, entry
+
+
+def _replaces(gone: Entry, last: Entry) -> bool:
+    """Whether the row that goes is the very one that came last, as with rows of state."""
+    return gone[0] is last[0] and gone[1] == last[1] and gone[2] + last[2] == 0
 
 
 def _large_bytes(row: Row) -> int:

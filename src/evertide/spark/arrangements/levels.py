@@ -24,6 +24,7 @@ from evertide.spark.arrangements.column_layer import ColumnLayer, layer_of_table
 from evertide.spark.arrangements.layer import Layer
 from evertide.spark.arrangements.memory import memory_limit
 from evertide.spark.arrangements.merge_runs import merge_tables
+from evertide.spark.arrangements.recent import Recent
 from evertide.spark.arrangements.runs import Run, open_run, write_run
 
 Frozen: TypeAlias = Layer | ColumnLayer
@@ -71,7 +72,7 @@ class Levels:
         self.frozen: tuple[Frozen, ...] = ()
         self.runs: tuple[Run, ...] = ()
         self.directory = directory
-        self._types = types
+        self.recent = Recent(types)
         self._next_file = 0
         self.spill_records = spill_records
         # Layers that a merge under way will replace.
@@ -91,6 +92,7 @@ class Levels:
         """Add entries by columns. Small layers are put together at once, by the same rule by which
         larger ones are beside the ticks; without it a tick of one row would leave a layer of one.
         """
+        self.recent.forget()
         frozen = self.frozen
         while frozen and isinstance(frozen[0], ColumnLayer) and frozen[0] not in self._taken:
             total = frozen[0].records + layer.records
@@ -104,15 +106,16 @@ class Levels:
         """Start a new layer; the old one waits to be written."""
         if self.layer.records:
             self.frozen = (self.layer, *self.frozen)
-            self.layer = Layer(self._types)
+            self.layer = Layer(self.layer.types)
 
     def load_table(self, table: pa.Table) -> None:
         """Add a table as runs have it: h, c0.., t and d, sorted by h."""
         if not table.num_rows:
             return
+        self.recent.forget()
         rows = -(-table.num_rows // (table.nbytes // MAX_RUN_BYTES + 1))
         for start in range(0, table.num_rows, rows):
-            run = write_run(self._new_path(), self._types, table.slice(start, rows))
+            run = write_run(self._new_path(), self.layer.types, table.slice(start, rows))
             self.runs = (*self.runs, run)
 
     def merge_plan(self, since: int, *, spill: bool = False) -> MergePlan | None:
@@ -131,7 +134,7 @@ class Levels:
             if len(few) < 2:
                 return None
             self._taken = few
-            return MergePlan(few, (), self._types, since, self._new_path(), in_memory=True)
+            return MergePlan(few, (), self.layer.types, since, self._new_path(), in_memory=True)
         volume = memory_bytes(self)
         # Merging takes some times as much memory as the run that it makes.
         most = min(MAX_RUN_BYTES, 5 * memory_limit() // 2)
@@ -143,7 +146,7 @@ class Levels:
             records += run.length
             taken.append(run)
         self._taken = self.frozen
-        return MergePlan(self.frozen, tuple(taken), self._types, since, self._new_path())
+        return MergePlan(self.frozen, tuple(taken), self.layer.types, since, self._new_path())
 
     def _small_layers(self) -> tuple[Frozen, ...]:
         """Layers of about one size; one that is small alone must not keep others from merging."""
@@ -159,6 +162,7 @@ class Levels:
     def swap(self, plan: MergePlan, merged: Source | None) -> None:
         """Put what was merged in the place of what it was made of; files no longer needed go."""
         self.give_up()
+        self.recent.forget()
         self.frozen = tuple(layer for layer in self.frozen if layer not in plan.layers)
         self.runs = tuple(old for old in self.runs if old not in plan.runs)
         if isinstance(merged, Run):
@@ -175,14 +179,15 @@ class Levels:
     def capture(self, since: int) -> MergePlan:
         """Everything there is now, for `write_snapshot` on any thread."""
         self.freeze()
-        return MergePlan(self.frozen, self.runs, self._types, since, self._new_path())
+        return MergePlan(self.frozen, self.runs, self.layer.types, since, self._new_path())
 
     def restore(self, directory: Path, manifest: Manifest) -> None:
         """Take over the runs that write_snapshot wrote."""
+        self.recent.forget()
         for name in manifest.runs:
             path = self._new_path()
             _link(directory / name, path)
-            self.runs = (*self.runs, open_run(path, self._types))
+            self.runs = (*self.runs, open_run(path, self.layer.types))
 
     def _new_path(self) -> Path:
         self._next_file += 1
@@ -262,8 +267,8 @@ def count_records(levels: Levels) -> tuple[int, int, int]:
 
 def memory_bytes(levels: Levels) -> int:
     """Roughly what lies in memory. Columns know it; of rows by key some are looked at."""
-    columns = sum(f.memory_bytes for f in levels.frozen if isinstance(f, ColumnLayer))
-    return columns + sum(layer.memory_bytes for layer in levels.keyed if layer.records)
+    newest = levels.layer.memory_bytes if levels.layer.records else 0
+    return newest + sum([layer.memory_bytes for layer in levels.frozen])
 
 
 def added_up(levels: Levels) -> int:

@@ -16,9 +16,9 @@ from evertide.spark.arrangements.arrangement import Arrangement
 from evertide.spark.arrangements.levels import (
     MAX_RUN_BYTES,
     SPILL_RECORDS,
+    Levels,
     MergePlan,
     Source,
-    count_records,
     memory_bytes,
     merge,
 )
@@ -61,14 +61,15 @@ class Merging:
         if self._running is not None and self._running.future.done():
             self.wait()
         for arrangement in arrangements:
-            waiting = len(arrangement.levels.frozen)
-            if waiting > MOST_WAITING or _overflows(arrangement):
+            levels = arrangement.levels
+            waiting = len(levels.frozen)
+            if waiting > MOST_WAITING or _overflows(levels):
                 self.wait()
-            if arrangement in self._damaged:
+            if self._damaged and arrangement in self._damaged:
                 raise self._damaged[arrangement]
             if waiting and self._running is None:
                 self._start(arrangement)
-            self._bytes[arrangement] = memory_bytes(arrangement.levels)
+            self._bytes[arrangement] = memory_bytes(levels)
         if self._too_much():
             self._spill()
 
@@ -125,9 +126,8 @@ class Merging:
         self._thread.shutdown()
 
 
-def _overflows(arrangement: Arrangement) -> bool:
-    by_key, in_columns, _ = count_records(arrangement.levels)
-    return by_key + in_columns > MOST_RECORDS
+def _overflows(levels: Levels) -> bool:
+    return levels.layer.records + sum([f.records for f in levels.frozen]) > MOST_RECORDS
 
 
 def merge_now(arrangement: Arrangement) -> None:

@@ -11,7 +11,7 @@ The hash is Spark's xxhash64 with its seed, 42, of one binary column: the key's 
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Final, TypeAlias, TypeVar
 
@@ -26,6 +26,7 @@ from evertide.expr.columnar.hashes import hash_bytes
 from evertide.expr.relation import Types
 from evertide.persist.coding.encoding import arrow_type, encode_column
 from evertide.persist.threads import give_way
+from evertide.spark.arrangements.datums import NUMPY_TYPES, Datums, datums_of_array
 from evertide.spark.arrangements.finding import find
 from evertide.vocab.sql_type import SqlType
 
@@ -39,13 +40,6 @@ N = TypeVar("N", bound=np.generic)
 
 # About a millisecond of work.
 _PIECE_ROWS: Final = 1_000
-_NUMPY_TYPES: Final[dict[pa.DataType, type[np.generic]]] = {
-    pa.int16(): np.int16,
-    pa.int32(): np.int32,
-    pa.int64(): np.int64,
-    pa.float32(): np.float32,
-    pa.float64(): np.float64,
-}
 
 
 class DamagedRun(Exception):
@@ -63,6 +57,7 @@ class Run:
     times: Ints
     diffs: Ints
     readers: tuple[Reader, ...]
+    datums: tuple[Datums, ...]
     # Of what the file held when it was opened.
     digest: int
 
@@ -93,11 +88,17 @@ class Run:
 
     def entries(self, places: Ints) -> list[Entry]:
         """The same row by row."""
-        return self.at(places).entries()
+        return entries_at(self.datums, places, self.times, self.diffs)
 
     def all_entries(self) -> list[Entry]:
         """Everything, in the order of the file."""
         return self.entries(np.arange(self.length))
+
+
+def entries_at(datums: Sequence[Datums], places: Ints, times: Ints, diffs: Ints) -> list[Entry]:
+    """What is at these places, read column by column."""
+    rows = zip(*[of(places) for of in datums], strict=True) if datums else repeat(())
+    return list(zip(rows, times[places].tolist(), diffs[places].tolist(), strict=False))
 
 
 def run_schema(types: Types) -> pa.Schema:
@@ -160,8 +161,9 @@ def open_run(path: Path, types: Types) -> Run:
     readers = tuple(
         _reader(sql_type, column) for sql_type, column in zip(types, columns[1:-2], strict=True)
     )
+    datums = tuple(map(datums_of_array, types, columns[1:-2]))
     hashes, times, diffs = (_view(columns[i], np.int64) for i in (0, -2, -1))
-    return Run(path, types, table, hashes, times, diffs, readers, digest_of(table))
+    return Run(path, types, table, hashes, times, diffs, readers, datums, digest_of(table))
 
 
 def digest_of(table: pa.Table) -> int:
@@ -177,7 +179,7 @@ def digest_of(table: pa.Table) -> int:
 
 def _reader(sql_type: SqlType, column: pa.Array) -> Reader:
     """Numbers are read through numpy where nothing is NULL, everything else through Arrow."""
-    numpy_type = _NUMPY_TYPES.get(column.type)
+    numpy_type = NUMPY_TYPES.get(column.type)
     if numpy_type is None or column.null_count or not is_number(sql_type):
         return lambda _places, picked: from_arrow(sql_type, column.take(picked))
     view = _view(column, numpy_type)

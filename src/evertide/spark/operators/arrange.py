@@ -18,6 +18,7 @@ from evertide.spark.arrangements.key_order import KeyOrders, at
 from evertide.spark.arrangements.layer import add_up
 from evertide.spark.arrangements.sharing import Reader
 from evertide.spark.operators.delta import Delta, ErrorEntry, Room, Tick, are_many
+from evertide.spark.operators.keyed import ByKey, Keyed
 from evertide.vocab.datum import Row
 from evertide.vocab.timestamp import MIN_TS, Timestamp, step_back
 
@@ -36,9 +37,9 @@ class ArrangeOperator:
         self._node = node
         arrangement = room.arrangement("rows", node.types, node.key, MIN_TS)
         self.reader = Reader(arrangement, with_nulls=not node.drop_null_keys)
-        self._key_of = arrangement.key_of
+        self._keys = ByKey(node.types, node.key)
         self._key_types = tuple(node.types[i] for i in node.key)
-        self._pending: dict[bytes, list[Entry]] = {}
+        self._pending: Keyed = {}
         self._columns: ColumnLayer | None = None
 
     @property
@@ -53,20 +54,8 @@ class ArrangeOperator:
             self._pending = self._by_key(delta.rows)
         return delta
 
-    def _by_key(self, entries: Sequence[Entry]) -> dict[bytes, list[Entry]]:
-        key_of, columns = self._key_of, self._node.key
-        drop_nulls = not self.reader.shared.with_nulls
-        pending: dict[bytes, list[Entry]] = {}
-        for entry in entries:
-            row = entry[0]
-            if drop_nulls and None in [row[column] for column in columns]:
-                continue
-            key = key_of(row)
-            if key in pending:
-                pending[key].append(entry)
-            else:
-                pending[key] = [entry]
-        return pending
+    def _by_key(self, entries: Sequence[Entry]) -> Keyed:
+        return self._keys(entries, drop_nulls=not self.reader.shared.with_nulls)
 
     def _layer(self, batch: Batch) -> ColumnLayer | None:
         if not self.reader.shared.with_nulls:

@@ -1,6 +1,7 @@
 """Updates into deltas and back, by rows or by columns as they come."""
 
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +11,7 @@ from evertide.expr.columnar.column import from_arrow, to_arrow
 from evertide.expr.relation import Types
 from evertide.persist.coding.batch import UpdateBatch
 from evertide.persist.coding.encoding import one_chunk, update_schema
+from evertide.persist.coding.updates import zip_updates
 from evertide.spark.operators.delta import Delta, ErrorEntry, are_many
 from evertide.spark.tables import desc_of
 from evertide.vocab.timestamp import Timestamp
@@ -20,6 +22,9 @@ def delta_of(updates: Sequence[Update]) -> Delta:
     """Updates of a collection, rows and errors told apart."""
     if isinstance(updates, UpdateBatch) and updates.columnar and are_many(len(updates)):
         return _from_table(updates.desc.types, updates.table)
+    if isinstance(updates, UpdateBatch) and updates.columns.errors is None:
+        columns = updates.columns
+        return Delta(list(zip(columns.rows, columns.timestamps, columns.diffs, strict=True)))
     rows: list[Entry] = []
     errors: list[ErrorEntry] = []
     for row, ts, diff, error in updates:
@@ -55,8 +60,11 @@ def updates_of(delta: Delta, types: Types) -> Sequence[Update]:
     """A delta as updates: a table of them if they are many."""
     if delta.is_wide:
         return UpdateBatch(desc_of(types), table=_to_table(types, delta))
-    rows = [Update(row, Timestamp(ts), diff) for row, ts, diff in delta.rows]
-    return rows + [Update((), Timestamp(ts), diff, error) for error, ts, diff in delta.errors]
+    updates: list[Update] = []
+    if len(delta):
+        rows, times, diffs = zip(*delta.rows, strict=True)
+        updates = zip_updates(rows, times, diffs, repeat(None))
+    return updates + [Update((), Timestamp(ts), diff, error) for error, ts, diff in delta.errors]
 
 
 def _to_table(types: Types, delta: Delta) -> pa.Table:

@@ -16,7 +16,7 @@ from evertide.vocab.timestamp import Timestamp
 # (encoded error, timestamp, diff)
 ErrorEntry: TypeAlias = tuple[str, int, int]
 # From so many rows on, columns are quicker.
-WIDE_ROWS: Final = 128
+WIDE_ROWS: Final = 256
 
 
 def are_many(count: int) -> bool:
@@ -24,9 +24,9 @@ def are_many(count: int) -> bool:
     return count >= WIDE_ROWS
 
 
-def rows_quicker_than_columns(width: int) -> int:
-    """From how many rows on columns are quicker where the work grows with their number too."""
-    return WIDE_ROWS * max(1, width // 8)
+def are_many_for(count: int, columns: int) -> bool:
+    """The same where the work by columns grows with how many there are."""
+    return count >= WIDE_ROWS * max(2, columns // 8)
 
 
 class Delta:

@@ -11,9 +11,10 @@ from evertide.expr.columnar.batch import Batch, Entry, add_up
 from evertide.expr.columnar.codes import equal_keys
 from evertide.expr.columnar.hashes import hash_keys
 from evertide.expr.relation import Types
-from evertide.expr.row_key import column_encoder, join_key, picker
+from evertide.expr.row_key import join_key, picker
 from evertide.spark.operators.arrange import ArrangeOperator, without_nulls
 from evertide.spark.operators.delta import NOTHING, Delta, Tick, gathered
+from evertide.spark.operators.keyed import ByKey
 from evertide.vocab.datum import Row
 
 Test: TypeAlias = Callable[[Row], bool]
@@ -66,23 +67,15 @@ class _Step:
     arranged: ArrangeOperator
     new: bool
     probe: tuple[int, ...]
-    key_of: Callable[[Row], bytes]
+    by_key: ByKey
     checks: Test | None
     key_types: Types
     also_equal: tuple[tuple[int, int], ...]
 
     def extend(self, bound: Sequence[Entry]) -> list[Entry]:
-        waiting: dict[bytes, list[Entry]] = {}
-        probe, key_of = self.probe, self.key_of
-        for entry in bound:
-            row = entry[0]
-            if None in [row[column] for column in probe]:
-                continue
-            key = key_of(row)
-            if key in waiting:
-                waiting[key].append(entry)
-            else:
-                waiting[key] = [entry]
+        waiting = self.by_key(bound, drop_nulls=True)
+        if not waiting:
+            return []
         found = self.arranged.probe(list(waiting), new=self.new)
         # The later of two changes is when both are there.
         joined = [
@@ -133,7 +126,7 @@ def _path(path: JoinPath, types: Sequence[Types], arranged: Mapping[int, Arrange
     for step in path.steps:
         found = types[step.relation]
         checks = _checks(step, bound, found)
-        key_of = column_encoder(bound, step.probe)
+        by_key = ByKey(bound, step.probe)
         new = step.relation < path.source
         key_types = tuple(bound[i] for i in step.probe)
         steps.append(
@@ -141,7 +134,7 @@ def _path(path: JoinPath, types: Sequence[Types], arranged: Mapping[int, Arrange
                 arranged[step.arrangement],
                 new,
                 step.probe,
-                key_of,
+                by_key,
                 checks,
                 key_types,
                 step.also_equal,

@@ -3,7 +3,7 @@
 Both read and write the same rows of state, so a tick may go either way.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Protocol, TypeAlias, cast
@@ -11,12 +11,23 @@ from typing import Protocol, TypeAlias, cast
 from evertide.expr.aggregate import Weighted, evaluate_aggregate, finish_count
 from evertide.expr.functions.row import Accumulator
 from evertide.expr.relation import AggregateCall
-from evertide.persist.coding.keys import KeyEncoder, key_encoder
+from evertide.persist.coding.keys import KeyEncoder
 from evertide.spark.accumulate import Additive, State
-from evertide.vocab.datum import Datum
+from evertide.vocab.datum import Datum, Row
 
 # What some value of the group is, and how often it is there after the changes so far.
 Values: TypeAlias = Callable[[int], Weighted]
+
+
+class Count:
+    """How often a value is in its group, and by how much that has changed; `row` names both."""
+
+    __slots__ = ("change", "now", "row")
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self.now = 0
+        self.change = 0
 
 
 class GroupContext(Protocol):
@@ -31,8 +42,9 @@ class GroupContext(Protocol):
         """The values of an argument that are not NULL, and how often each is there."""
         ...
 
-    def count_distinct(self, number: int, value: Datum, diff: int) -> int:
-        """Note that a value comes or goes; gives how often it was there before."""
+    @property
+    def counts(self) -> Sequence[Mapping[Datum, Count]]:
+        """Of each aggregate over DISTINCT values, those that this tick changes."""
         ...
 
 
@@ -125,19 +137,57 @@ class RowSum:
 
 
 @dataclass(slots=True)
+class RowIntSum:
+    """A sum of integers; the most frequent of sums."""
+
+    adder: Additive
+    total: int
+    count: int
+
+    def change(self, group: GroupContext, changes: Sequence[tuple[Datum, int]]) -> None:
+        del group
+        for value, diff in changes:
+            if value is not None:
+                self.total += cast(int, value) * diff
+                self.count += diff
+
+    def result(self, group: GroupContext) -> Datum:
+        del group
+        return self.adder.finish((self.total, self.count))
+
+    def kept(self) -> tuple[Datum, ...]:
+        return (self.total >> 32, self.total & 0xFFFFFFFF, self.count)
+
+
+def sum_slot(accumulator: Accumulator, adder: Additive, kept: Sequence[Datum]) -> RowSlot:
+    """A sum or a count of values, from what is kept of it."""
+    state = state_of(accumulator, kept)
+    if accumulator is Accumulator.SUM_INT:
+        return RowIntSum(adder, *cast("tuple[int, int]", state))
+    return RowSum(accumulator, adder, state)
+
+
+@dataclass(slots=True)
 class RowDistinct:
     """A sum or count of DISTINCT values; `number` is which one of the node."""
 
     number: int
-    sum: RowSum
+    sum: RowSlot
 
     def change(self, group: GroupContext, changes: Sequence[tuple[Datum, int]]) -> None:
+        counts = group.counts[self.number]
+        crossed: list[tuple[Datum, int]] = []
         for value, diff in changes:
             if value is None:
                 continue
-            before = group.count_distinct(self.number, value, diff)
-            if (before > 0) != (before + diff > 0):
-                self.sum.change(group, [(value, 1 if before <= 0 else -1)])
+            count = counts[value]
+            before = count.now
+            count.now += diff
+            count.change += diff
+            if (before > 0) != (count.now > 0):
+                crossed.append((value, 1 if before <= 0 else -1))
+        if crossed:
+            self.sum.change(group, crossed)
 
     def result(self, group: GroupContext) -> Datum:
         return self.sum.result(group)
@@ -154,9 +204,12 @@ class RowExtreme:
     shown: Datum
     last: bool
     never_negative: bool
-    encode: KeyEncoder
+    # None: Python compares the values as SQL does.
+    encode: KeyEncoder | None
 
     def change(self, group: GroupContext, changes: Sequence[tuple[Datum, int]]) -> None:
+        if len(changes) == 1 and self.encode is None and self._stays(*changes[0]):
+            return
         if not self.never_negative or self._is_gone(changes):
             there = [value for value, count in group.values(self.column) if count > 0]
             self.shown = self._best(there)
@@ -164,21 +217,35 @@ class RowExtreme:
             came = [value for value, diff in changes if diff > 0 and value is not None]
             self.shown = self._best(came if self.shown is None else [self.shown, *came])
 
+    def _stays(self, value: Datum, diff: int) -> bool:
+        """Whether one value that comes or goes leaves what is shown as it is, as most do."""
+        if self.shown is None or value is None or not self.never_negative or not diff:
+            return False
+        if diff < 0:
+            return value != self.shown
+        shown, new = cast(int, self.shown), cast(int, value)
+        return new <= shown if self.last else new >= shown
+
     def _is_gone(self, changes: Sequence[tuple[Datum, int]]) -> bool:
         """Whether what it shows, or would show, may have gone again."""
-        if all(diff > 0 for _, diff in changes):
+        encode = self.encode
+        went = [value for value, diff in changes if diff < 0]
+        if not went:
             return False
         if self.shown is None:
             return True
-        shown = self.encode(self.shown)
-        went = {self.encode(value) for value, diff in changes if diff < 0 and value is not None}
-        came = {self.encode(value) for value, diff in changes if diff > 0 and value is not None}
-        return shown in went or bool(went & came)
+        came = [value for value, diff in changes if diff > 0 and value is not None]
+        if encode is None:
+            return self.shown in went or not set(went).isdisjoint(came)
+        gone = {encode(value) for value in went if value is not None}
+        return not gone.isdisjoint([encode(self.shown), *map(encode, came)])
 
     def _best(self, values: Sequence[Datum]) -> Datum:
         if not values:
             return None
         choose = max if self.last else min
+        if self.encode is None:
+            return choose(cast("Sequence[int]", values))
         return choose(values, key=self.encode)
 
     def result(self, group: GroupContext) -> Datum:
@@ -204,11 +271,3 @@ class RowValues:
 
     def kept(self) -> tuple[Datum, ...]:
         return ()
-
-
-def extreme_of(
-    call: AggregateCall, column: int, shown: Datum, *, never_negative: bool
-) -> RowExtreme:
-    """min or max, which shows this now."""
-    last = call.function.name == "max"
-    return RowExtreme(column, shown, last, never_negative, key_encoder(call.type))

@@ -7,7 +7,7 @@ others look at their group's values each time.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -30,6 +30,16 @@ from evertide.spark.operators.grouping.sums import (
 from evertide.vocab.datum import Datum
 from evertide.vocab.sql_type import SqlType
 from evertide.vocab.timestamp import Timestamp, step_back
+
+# Not before any code.
+_LAST: Final = (1 << 63) - 1
+
+
+def present(numbers: Ints, count: int) -> Ints:
+    """Which of the numbers from 0 to `count` are there, in order; numpy's own `unique` sorts."""
+    there = np.zeros(count, np.bool_)
+    there[numbers] = True
+    return np.flatnonzero(there)
 
 
 class Members(Protocol):
@@ -174,12 +184,16 @@ class FollowedExtreme:
         self._pool = concat([self._pool, values])
         codes = self._codes(self._pool)
         mine = codes[offset:]
+        if (diffs > 0).all():
+            # Nothing goes, so nothing needs to be added up to see what is left.
+            self._take_best(groups, np.arange(offset, len(codes)), codes)
+            return groups[:0]
         starts, order = equal_rows([groups, mine])
         net = np.add.reduceat(diffs[order], starts)
         heads = order[starts]
         shown = self._places[groups[heads]]
         is_shown = (shown >= 0) & (codes[np.maximum(shown, 0)] == mine[heads])
-        gone = np.unique(groups[heads[(net < 0) & is_shown]])
+        gone = present(groups[heads[(net < 0) & is_shown]], len(self._places))
         came = heads[net > 0]
         self._take_best(groups[came], came + offset, codes)
         return gone
@@ -188,13 +202,13 @@ class FollowedExtreme:
         """The best of these values and the one each group shows."""
         if not len(groups):
             return
-        order = np.lexsort((codes[places], groups))
-        firsts = np.ones(len(order), np.bool_)
-        firsts[1:] = groups[order][1:] != groups[order][:-1]
-        best = order[firsts]
-        known = self._places[groups[best]]
-        better = (known < 0) | (codes[places[best]] < codes[np.maximum(known, 0)])
-        self._places[groups[best][better]] = places[best][better]
+        best = np.full(len(self._places), _LAST, np.int64)
+        np.minimum.at(best, groups, codes[places])
+        known = self._places[groups]
+        # Where codes are equal, so are the values: whichever of them is taken.
+        better = (known < 0) | (codes[places] < codes[np.maximum(known, 0)])
+        better &= codes[places] == best[groups]
+        self._places[groups[better]] = places[better]
 
     def _look_again(self, groups: Ints, members: Members) -> None:
         found, values, counts = members.values(groups, self._column)

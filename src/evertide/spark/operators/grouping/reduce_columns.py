@@ -40,14 +40,8 @@ from evertide.expr.row_key import is_ambiguous
 from evertide.spark.accumulate import State
 from evertide.spark.arrangements.arrangement import Arrangement
 from evertide.spark.arrangements.column_layer import ColumnLayer
-from evertide.spark.operators.delta import (
-    Delta,
-    ErrorEntry,
-    Room,
-    Tick,
-    rows_quicker_than_columns,
-)
-from evertide.spark.operators.grouping.group_values import Changes, Follower
+from evertide.spark.operators.delta import Delta, ErrorEntry, Room, Tick
+from evertide.spark.operators.grouping.group_values import Changes, Follower, present
 from evertide.spark.operators.grouping.reduce_rows import Few, RowReduce
 from evertide.spark.operators.grouping.reduce_slots import (
     CountSlot,
@@ -94,7 +88,7 @@ class ReduceColumns:
         delta = deltas[self._input]
         if not len(delta):
             return delta
-        if len(delta) < self._few_rows():
+        if self._by_rows.is_quicker(len(delta)):
             self._few = self._by_rows.reduce(delta.rows)
             return Delta(self._few.rows, [*delta.errors, *self._few.errors])
         given, failed = self.shape.evaluate(delta)
@@ -106,10 +100,6 @@ class ReduceColumns:
         self._pending = touched.state_changes()
         self._pending_members = self.shape.members_of(given) if self.members is not None else None
         return Delta(errors=errors + more, batch=batch)
-
-    def _few_rows(self) -> int:
-        """Below so many, rows are quicker: columns cost by their number, whatever they hold."""
-        return rows_quicker_than_columns(len(self.shape.state_types))
 
     def _touched(self, given: Evaluated) -> "_Touched":
         groups, firsts = numbered(given.keys, len(given.times))
@@ -184,15 +174,18 @@ class ReduceColumns:
         self.abort()
 
     def _commit_few(self, few: Few) -> None:
-        self._by_rows.take_in(few)
+        self._by_rows.take_in()
         self.groups.insert_keyed(few.groups)
         if self.members is not None:
             self.members.insert_keyed(few.members)
         for distinct, counted in zip(self.shape.distinct, few.distinct, strict=True):
-            distinct.kept.insert_keyed({key: count.changes for key, count in counted.items()})
+            distinct.kept.insert_keyed(
+                {name: [(c.row, 0, c.change)] for name, c in counted.items() if c.change}
+            )
 
     def abort(self) -> None:
         self._few = None
+        self._by_rows.abort()
         self._pending = []
         self._pending_members = None
         for distinct in self.shape.distinct:
@@ -253,11 +246,12 @@ class _Touched:
     def follow(self) -> tuple[Batch, list[ErrorEntry]]:
         """Go through the tick's timestamps in order; gives what changes in what is shown."""
         given = self._members.given
-        times = np.unique(given.times)
-        for ts in times.tolist():
+        times = _different(given.times)
+        for ts in times:
             at = None if len(times) == 1 else given.times == ts
             self._change(at)
-            touched = np.unique(self._members.groups if at is None else self._members.groups[at])
+            groups = self._members.groups if at is None else self._members.groups[at]
+            touched = present(groups, len(self._rows))
             self._after.replace(touched, self._state(touched), ts)
         return self._after.changes()
 
@@ -270,7 +264,7 @@ class _Touched:
         np.add.at(self._rows, groups, diffs)
         self._members.take_in(at)
         changes = Changes(groups, columns, diffs)
-        touched = np.unique(groups)
+        touched = present(groups, len(self._rows))
         for follower in self._followers:
             follower.change(changes, self._members, touched)
 
@@ -309,6 +303,15 @@ class _Touched:
             if not isinstance(slot, SumSlot | CountSlot):
                 follower.change(changes, self._members, everything)
         return self._state(everything)
+
+
+def _different(times: Ints) -> list[int]:
+    """In order; mostly there is one."""
+    first = int(times[0])
+    if (times == first).all():
+        return [first]
+    several: list[int] = np.unique(times).tolist()
+    return several
 
 
 class _Shown:

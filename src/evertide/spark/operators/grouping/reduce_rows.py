@@ -1,44 +1,34 @@
 """GROUP BY of few changes: group by group, value by value, over the state of reduce_columns.py."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import InitVar, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, cast
 
-from evertide.expr.aggregate import Weighted, least_error
-from evertide.expr.columnar.batch import Entry, from_rows
-from evertide.expr.columnar.column import to_datums
-from evertide.expr.columnar.hashes import hash_bytes
+from evertide.expr.columnar.batch import Entry
 from evertide.expr.row_key import RowKey, identity_function
-from evertide.persist.coding.keys import row_key_encoder
+from evertide.expr.scalar import ColumnRef
+from evertide.persist.coding.keys import key_encoder, row_key_encoder
 from evertide.spark.arrangements.arrangement import Arrangement
-from evertide.spark.operators.delta import ErrorEntry, counted_by_identity
+from evertide.spark.operators.delta import (
+    ErrorEntry,
+    are_many,
+    are_many_for,
+    counted_by_identity,
+)
 from evertide.spark.operators.grouping.group import first_error
-from evertide.spark.operators.grouping.group_rows import RowSlot
-from evertide.spark.operators.grouping.members import weighted
+from evertide.spark.operators.grouping.group_rows import Count
+from evertide.spark.operators.grouping.live_group import Change, Layout, LiveGroup
 from evertide.spark.operators.grouping.reduce_slots import ReduceShape
 from evertide.vocab.datum import Datum, Row
-from evertide.vocab.errors import SqlError, encode_error
+from evertide.vocab.errors import SqlError
 
-# (timestamp, diff, key and arguments)
-Change: TypeAlias = tuple[int, int, Row]
-
-# A group of more rows is read by columns.
-_LARGE_GROUP: Final = 2_000
-# The rows of state of so many groups are at hand once they have been looked up.
+# So many groups are at hand once they have been looked up.
 _KNOWN_GROUPS: Final = 4_096
 
-
-@dataclass(slots=True)
-class Count:
-    """How often a value is in its group, and how that changes."""
-
-    now: int
-    changes: list[Entry] = field(default_factory=list)
-
-
-Counted: TypeAlias = dict[bytes, Count]
+Evaluated: TypeAlias = dict[bytes, tuple[Row, list[Change]]]
+# What a group shows: a row or an error; None: it has no rows.
+Shown: TypeAlias = tuple[Row, str | None] | None
 
 
 class Few(NamedTuple):
@@ -48,110 +38,164 @@ class Few(NamedTuple):
     errors: list[ErrorEntry]
     groups: dict[bytes, list[Entry]]
     members: dict[bytes, list[Entry]]
-    distinct: tuple[Counted, ...]
-    # The row of state that each group has from now on; None: there is nothing to remember.
-    states: dict[bytes, Row | None]
+    distinct: tuple[Mapping[bytes, Count], ...]
 
 
 class RowReduce:
-    """Looks at arrangements, changes none.
-
-    Most ticks touch groups that were touched a moment ago: their rows of state are kept at hand, so
-    that they need not be put together from columns each time.
-    """
+    """Looks at arrangements, changes none; keeps groups at hand."""
 
     def __init__(
         self, shape: ReduceShape, groups: Arrangement, members: Arrangement | None
     ) -> None:
-        self.shape = shape
-        self.groups = groups
-        self.members = members
-        self.encode = row_key_encoder(shape.key_types)
-        self.width = len(shape.keys)
+        self._shape = shape
+        self._groups = groups
+        self._layout = Layout.of(shape, members)
+        self._evaluate = _evaluation(shape)
         self._identity = identity_function(shape.output_types)
         self._state_identity = identity_function(shape.state_types)
-        self._known: dict[bytes, Row | None] = {}
+        self._known: dict[bytes, LiveGroup] = {}
+        # Groups of the tick that is under way.
+        self._touched: Mapping[bytes, LiveGroup] = {}
+
+    def is_quicker(self, changes: int) -> bool:
+        """Whether so many changes are better taken row by row than by columns.
+
+        Columns cost by their number, whatever they hold; rows cost more where values are kept.
+        """
+        if self._layout.kept_members is not None:
+            return not are_many(changes)
+        return not are_many_for(changes, self._layout.state_columns)
 
     def reduce(self, entries: Sequence[Entry]) -> Few:
         """Go through the groups that are touched, and for each through the tick's timestamps."""
         changes, errors = self._by_group(entries)
-        old = self._old(changes)
-        few = Few([], errors, {}, {}, tuple(self._distinct_counts(changes)), {})
-        for encoded, changed in changes.items():
-            self._reduce_group(encoded, changed, old[encoded], few)
+        self._touched = touched = self._live(changes)
+        self._look_up_members(changes)
+        few = Few([], errors, {}, {}, self._distinct_counts(changes))
+        for encoded, (_, changed) in changes.items():
+            self._reduce_group(encoded, touched[encoded], changed, few)
         return few
 
-    def _old(self, keys: Collection[bytes]) -> dict[bytes, Row | None]:
-        """The rows of state of these groups before the tick."""
+    def _live(self, changes: Evaluated) -> dict[bytes, LiveGroup]:
+        """These groups as they were before the tick; until it ends they are not at hand."""
         known = self._known
-        unknown = [key for key in keys if key not in known]
-        if unknown:
-            found = self.groups.probe(unknown)
-            if len(known) + len(unknown) > _KNOWN_GROUPS:
-                known = self._known = {key: known[key] for key in keys if key in known}
-            for key in unknown:
-                known[key] = _only_row(found.get(key, ()), self._state_identity)
-        return known
+        live: dict[bytes, LiveGroup] = {}
+        unknown: list[bytes] = []
+        for encoded in changes:
+            group = known.pop(encoded, None)
+            if group is None:
+                unknown.append(encoded)
+            else:
+                live[encoded] = group
+        found = self._groups.probe(unknown) if unknown else {}
+        for encoded in unknown:
+            row = _only_row(found.get(encoded, ()), self._state_identity)
+            live[encoded] = LiveGroup(self._layout, changes[encoded][0], row)
+        return live
 
-    def take_in(self, few: Few) -> None:
+    def take_in(self) -> None:
         """The arrangements have this tick's changes now."""
-        self._known.update(few.states)
+        if len(self._known) + len(self._touched) > _KNOWN_GROUPS:
+            self._known = {}
+        self._known.update((k, g) for k, g in self._touched.items() if g.kept is not None)
+        self._touched = {}
+
+    def abort(self) -> None:
+        """Groups that were changed are not at hand."""
+        self._touched = {}
 
     def forget(self) -> None:
         """The arrangements were changed otherwise."""
         self._known = {}
 
-    def _distinct_counts(self, changes: Mapping[bytes, list[Change]]) -> Iterator[Counted]:
-        """How often each value is there whose number will change; all are looked up at once."""
-        for distinct in self.shape.distinct:
-            kept, place = distinct.kept, self.width + distinct.column
-            rows = {
-                kept.key_of(row): row
-                for changed in changes.values()
-                for _, _, seen in changed
-                if (row := (*seen[: self.width], seen[place]))[-1] is not None
-            }
-            found = kept.probe(list(rows))
-            yield {key: Count(sum(e[2] for e in found.get(key, ()))) for key in rows}
-
-    def _by_group(
-        self, entries: Sequence[Entry]
-    ) -> tuple[dict[bytes, list[Change]], list[ErrorEntry]]:
-        functions, width, encode = self.shape.row_functions, self.width, self.encode
-        changes: dict[bytes, list[Change]] = {}
+    def _by_group(self, entries: Sequence[Entry]) -> tuple[Evaluated, list[ErrorEntry]]:
+        """Keys that Python finds equal are, and are encoded once; different ones may be too."""
+        evaluate, width = self._evaluate, self._layout.width
+        parts: dict[Row, list[Change]] = {}
         failed: list[ErrorEntry] = []
         for row, ts, diff in entries:
             try:
-                seen = tuple([function(row) for function in functions])
+                seen = evaluate(row)
             except SqlError:
-                failed.append((first_error(self.shape.in_query_order, row), ts, diff))
+                failed.append((first_error(self._shape.in_query_order, row), ts, diff))
                 continue
-            changes.setdefault(encode(seen[:width]), []).append((ts, diff, seen))
+            part = seen[:width]
+            group = parts.get(part)
+            if group is None:
+                parts[part] = [(ts, diff, seen)]
+            else:
+                group.append((ts, diff, seen))
+        encode = row_key_encoder(self._layout.key_types)
+        changes: Evaluated = {}
+        for part, group in parts.items():
+            known = changes.setdefault(encode(part), (part, group))
+            if known[1] is not group:
+                known[1].extend(group)
         return changes, failed
 
+    def _look_up_members(self, changes: Evaluated) -> None:
+        """The values of all groups whose aggregates will look at them, at once."""
+        members = self._layout.kept_members
+        if members is None:
+            return
+        touched = self._touched
+        wanted = [e for e, (_, changed) in changes.items() if touched[e].may_look(changed)]
+        if wanted:
+            found = members.probe(wanted)
+            for encoded in wanted:
+                touched[encoded].found = found.get(encoded, ())
+
+    def _distinct_counts(self, changes: Evaluated) -> tuple[Mapping[bytes, Count], ...]:
+        """How often each value is there whose number will change; all are looked up at once."""
+        counted: list[Mapping[bytes, Count]] = []
+        width = self._layout.width
+        for distinct in self._shape.distinct:
+            place = width + distinct.column
+            encode = key_encoder(distinct.kept.types[-1])
+            counts: dict[bytes, Count] = {}
+            for encoded, (key, changed) in changes.items():
+                of_value: dict[Datum, Count] = {}
+                for _, _, seen in changed:
+                    value = seen[place]
+                    if value is not None and value not in of_value:
+                        # Keys of columns are put end to end.
+                        name = encoded + encode(value)
+                        count = counts.get(name)
+                        if count is None:
+                            count = counts[name] = Count((*key, value))
+                        of_value[value] = count
+                self._touched[encoded].counts.append(of_value)
+            # The key is the whole row.
+            rows = [cast(Datum, count.row) for count in counts.values()]
+            for name, entries in distinct.kept.probe(list(counts), rows).items():
+                counts[name].now = sum([entry[2] for entry in entries])
+            counted.append(counts)
+        return tuple(counted)
+
     def _reduce_group(
-        self, encoded: bytes, changes: list[Change], old: Row | None, few: Few
+        self, encoded: bytes, group: LiveGroup, changes: list[Change], few: Few
     ) -> None:
-        key = changes[0][2][: self.width]
-        group = _Group(self, key, old, few)
-        before = old
-        if len(changes) > 1:
+        before = group.kept
+        row: Row = ()
+        if len(changes) == 1:
+            row = group.change(changes)
+            self._emit(before, row, changes[0][0], few)
+        else:
             changes.sort(key=itemgetter(0))
-        for ts, batch in groupby(changes, key=itemgetter(0)):
-            after = group.change(list(batch))
-            self._emit(before, after, ts, few)
-            before = after
-        few.states[encoded] = kept = group.kept_row()
-        few.groups[encoded] = [(row, 0, diff) for row, diff in ((old, -1), (kept, 1)) if row]
-        if self.members is not None:
-            few.members[encoded] = group.member_changes
+            for ts, batch in groupby(changes, key=itemgetter(0)):
+                row = group.change(list(batch))
+                self._emit(before, row, ts, few)
+                before = row
+        if self._layout.kept_members is not None:
+            few.members[encoded] = group.changes
+        few.groups[encoded] = group.finish(row)
 
     def _emit(self, before: Row | None, after: Row, ts: int, few: Few) -> None:
         """What the group showed goes, what it shows comes."""
-        shown = [self._shown(row) for row in (before, after)]
-        if shown[0] == shown[1] and self._identity is None:
+        shown, showing = self._shown(before), self._shown(after)
+        if shown == showing and self._identity is None:
             return
-        for output, diff in zip(shown, (-1, 1), strict=True):
+        for output, diff in ((shown, -1), (showing, 1)):
             if output is None:
                 continue
             row, error = output
@@ -160,114 +204,33 @@ class RowReduce:
             else:
                 few.rows.append((row, ts, diff))
 
-    def _shown(self, state: Row | None) -> tuple[Row, str | None] | None:
+    def _shown(self, state: Row | None) -> Shown:
         if state is None:
             return None
-        rows = state[self.width]
-        assert isinstance(rows, int), "rows are counted"
-        if rows <= 0:
+        width = self._layout.width
+        if cast(int, state[width]) <= 0:
             return None
         if state[-1] is not None:
             return (), str(state[-1])
-        first = len(state) - 1 - len(self.shape.slots)
-        return state[: self.width] + state[first:-1], None
+        return state[:width] + state[self._layout.results : -1], None
+
+
+def _evaluation(shape: ReduceShape) -> Callable[[Row], Row]:
+    """Keys and arguments of a row; raises SqlError."""
+    scalars = (*shape.keys, *shape.arguments)
+    columns = [scalar.index for scalar in scalars if isinstance(scalar, ColumnRef)]
+    if len(columns) == len(scalars) > 1:
+        return cast("Callable[[Row], Row]", itemgetter(*columns))
+    functions = shape.row_functions
+    return lambda row: tuple([function(row) for function in functions])
 
 
 def _only_row(entries: Sequence[Entry], identity: RowKey | None) -> Row | None:
     """A group has one row of state; what came and went has been added up, or is there both ways."""
     if len(entries) == 1:
         return entries[0][0]
+    if not entries:
+        return None
     left = [row for row, count in counted_by_identity(entries, identity).values() if count]
     assert len(left) <= 1, "a group has one row of state"
     return left[0] if left else None
-
-
-@dataclass
-class _Group:
-    """One group on its way through a tick."""
-
-    reduce: RowReduce
-    key: Row
-    old: InitVar[Row | None]
-    few: Few
-    rows: int = 0
-    slots: list[RowSlot] = field(default_factory=list)
-    member_changes: list[Entry] = field(default_factory=list)
-    last: Row = ()
-
-    def __post_init__(self, old: Row | None) -> None:
-        shape, width = self.reduce.shape, self.reduce.width
-        old = old if old is not None else shape.new_row(self.key)
-        rows = old[width]
-        assert isinstance(rows, int), "rows are counted"
-        self.rows = rows
-        position = width + 1
-        results = position + len(shape.sum_types)
-        for number, slot in enumerate(shape.slots):
-            kept = old[position : position + len(slot.types)]
-            self.slots.append(slot.row_slot(kept, old[results + number]))
-            position += len(slot.types)
-
-    def change(self, changes: Sequence[Change]) -> Row:
-        """The row of state after these changes, all of one timestamp."""
-        shape, width = self.reduce.shape, self.reduce.width
-        for ts, diff, seen in changes:
-            self.rows += diff
-            if self.reduce.members is not None:
-                member = seen[:width] + tuple([seen[width + i] for i in shape.members])
-                self.member_changes.append((member, ts, diff))
-        for slot, column in zip(self.slots, shape.slot_columns, strict=True):
-            if column is not None:
-                slot.change(self, [(seen[width + column], diff) for _, diff, seen in changes])
-        return self._row()
-
-    def _row(self) -> Row:
-        results: list[Datum] = []
-        failures: list[SqlError] = []
-        for slot in self.slots:
-            try:
-                results.append(slot.result(self))
-            except SqlError as error:
-                failures.append(error)
-                results.append(None)
-        text = encode_error(least_error(failures)) if failures else None
-        sums = [datum for slot in self.slots for datum in slot.kept()]
-        self.last = (*self.key, self.rows, *sums, *results, text)
-        return self.last
-
-    def kept_row(self) -> Row | None:
-        """The row of state at the end; None if there is nothing to remember."""
-        sums = self.last[self.reduce.width + 1 : len(self.last) - 1 - len(self.slots)]
-        if self.rows == 0 and all(datum in (None, 0, b"\x00") for datum in sums):
-            return None
-        return self.last
-
-    def values(self, column: int) -> Weighted:
-        """The values of an argument that are not NULL, those of this tick so far included."""
-        reduce = self.reduce
-        assert reduce.members is not None, "values that are looked at are kept"
-        place = reduce.width + reduce.shape.members.index(column)
-        entries = [(row[place], diff) for row, _, diff in self.member_changes]
-        entries += self._old_values(place)
-        return weighted(reduce.shape.member_types[place], entries)
-
-    def _old_values(self, place: int) -> list[tuple[Datum, int]]:
-        members = self.reduce.members
-        assert members is not None, "values that are looked at are kept"
-        encoded = self.reduce.encode(self.key)
-        if self.rows <= _LARGE_GROUP:
-            found = members.probe([encoded]).get(encoded, ())
-            return [(row[place], diff) for row, _, diff in found]
-        keys = from_rows(self.reduce.shape.key_types, [self.key])
-        _, batch = members.find(keys, hash_bytes([encoded]))
-        datums = to_datums(batch.types[place], batch.columns[place])
-        return list(zip(datums, batch.diffs.tolist(), strict=True))
-
-    def count_distinct(self, number: int, value: Datum, diff: int) -> int:
-        """Note that a value comes or goes; gives how often it was there before."""
-        row = (*self.key, value)
-        count = self.few.distinct[number][self.reduce.shape.distinct[number].kept.key_of(row)]
-        before = count.now
-        count.now += diff
-        count.changes.append((row, 0, diff))
-        return before

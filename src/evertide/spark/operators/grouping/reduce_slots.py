@@ -20,21 +20,21 @@ from evertide.expr.columnar.scalars import ByRows, ColumnFunction, compile_colum
 from evertide.expr.compile import Evaluate, compile_scalar
 from evertide.expr.functions.row import Accumulator
 from evertide.expr.relation import AggregateCall, Types
-from evertide.expr.row_key import is_ambiguous
+from evertide.expr.row_key import is_ambiguous, is_naturally_ordered
 from evertide.expr.scalar import Scalar
 from evertide.expr.scalar_codec import scalar_key
 from evertide.persist.coding.encoding import is_storable
+from evertide.persist.coding.keys import KeyEncoder, key_encoder
 from evertide.spark.accumulate import Additive, State, additive, is_additive
 from evertide.spark.operators.delta import Delta, ErrorEntry, Room
 from evertide.spark.operators.grouping.group import first_error
 from evertide.spark.operators.grouping.group_rows import (
     RowCount,
     RowDistinct,
+    RowExtreme,
     RowSlot,
-    RowSum,
     RowValues,
-    extreme_of,
-    state_of,
+    sum_slot,
 )
 from evertide.spark.operators.grouping.group_values import (
     DistinctValues,
@@ -130,7 +130,7 @@ class SumSlot:
         return FollowedSum(self.sum.run(columns), self.column)
 
     def row_slot(self, kept: Sequence[Datum], _shown: Datum) -> RowSlot:
-        return RowSum(self.accumulator, self.adder, state_of(self.accumulator, kept))
+        return sum_slot(self.accumulator, self.adder, kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +154,7 @@ class DistinctSlot:
         return self.values.follow(keys, columns)
 
     def row_slot(self, kept: Sequence[Datum], _shown: Datum) -> RowSlot:
-        state = state_of(self.accumulator, kept)
-        return RowDistinct(self.number, RowSum(self.accumulator, self.adder, state))
+        return RowDistinct(self.number, sum_slot(self.accumulator, self.adder, kept))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,19 +164,21 @@ class ExtremeSlot:
     call: AggregateCall
     column: int
     never_negative: bool
+    last: bool
+    # None: Python compares the values as SQL does.
+    encode: KeyEncoder | None
     types: Types = ()
     needs_members: bool = True
 
     def follow(
         self, _keys: Sequence[Column], _columns: Sequence[Column], shown: Column, _rows: Ints
     ) -> Follower:
-        last = self.call.function.name == "max"
         return FollowedExtreme(
-            self.call.type, shown, self.column, last=last, never_negative=self.never_negative
+            self.call.type, shown, self.column, last=self.last, never_negative=self.never_negative
         )
 
     def row_slot(self, _kept: Sequence[Datum], shown: Datum) -> RowSlot:
-        return extreme_of(self.call, self.column, shown, never_negative=self.never_negative)
+        return RowExtreme(self.column, shown, self.last, self.never_negative, self.encode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,7 +402,9 @@ def _value_slot(
     if is_ambiguous(argument) or not is_storable(argument):
         return ValuesSlot(call, column)
     if call.function.name in _EXTREMES and call.type == argument:
-        return ExtremeSlot(call, column, never_negative)
+        encode = None if is_naturally_ordered(argument) else key_encoder(argument)
+        last = call.function.name == "max"
+        return ExtremeSlot(call, column, never_negative, last, encode)
     if is_additive_distinct(call):
         types = (*key_types, argument)
         number = sum(isinstance(slot, DistinctSlot) for slot in before)

@@ -112,6 +112,23 @@ def ranges(starts: Ints, lengths: Ints) -> Ints:
     return places
 
 
+def lengths_of(starts: Ints, total: int) -> Ints:
+    """How long each of these parts of a whole is. numpy's own `diff` takes ten times as long."""
+    ends = np.empty_like(starts)
+    ends[:-1] = starts[1:]
+    ends[-1:] = total
+    lengths: Ints = ends - starts
+    return lengths
+
+
+def are_new(codes: Ints) -> Mask:
+    """Where a code differs from the one before it, and where the first is."""
+    new = np.empty(len(codes), np.bool_)
+    new[:1] = True
+    np.not_equal(codes[1:], codes[:-1], out=new[1:])
+    return new
+
+
 class Prefixes:
     """Of each group that was looked at by columns lately, its first rows."""
 

@@ -19,7 +19,7 @@ from evertide.spark.arrangements.arrangement import Arrangement
 from evertide.spark.operators.delta import Delta, Room, Tick, counted_by_identity, difference
 from evertide.spark.operators.grouping.group_cache import GroupCache
 from evertide.spark.operators.grouping.ordered import OrderedCounts, TotalKey
-from evertide.spark.operators.ranking.columns import ColumnRegroup, Window
+from evertide.spark.operators.ranking.columns import ColumnRegroup, Window, pays
 from evertide.spark.operators.ranking.ranks import RowOrder
 from evertide.vocab.datum import Row
 from evertide.vocab.timestamp import MIN_TS, Timestamp, step_back
@@ -74,7 +74,7 @@ class RegroupOperator:
         delta = deltas[self._input]
         if not len(delta):
             return delta
-        if delta.is_wide and (shown := self._step_columns(delta)) is not None:
+        if pays(len(delta)) and (shown := self._step_columns(delta)) is not None:
             return shown
         key_of = self._kept.key_of
         for entry in delta.rows:
