@@ -11,6 +11,8 @@ from evertide.catalog.durable import upgrade
 from evertide.catalog.durable.bootstrap import bootstrap_updates
 from evertide.catalog.durable.codec import CATALOG_VERSION, decode_object, encode_object
 from evertide.catalog.durable.rows import StoredRow
+from evertide.catalog.durable.upgrade.from_2_to_3 import from_2_to_3
+from evertide.catalog.durable.upgrade.plain import Plain, PlainRow
 from evertide.catalog.durable.upgrade.steps import upgraded
 from evertide.catalog.faults import CatalogFault
 from evertide.catalog.objects import CatalogUpdate, IdAllocator, IntrospectionSourceIndex
@@ -64,6 +66,28 @@ def test_an_upgrade_leaves_every_other_row_as_it_was() -> None:
         ("Config", "catalog_version"),
         (IdAllocator.__name__, "oid"),
     }
+
+
+def test_an_item_is_told_in_which_cluster_it_runs() -> None:
+    """Goal: definitions stand alone. Those that name a cluster stay as they are, byte for byte."""
+    texts = {
+        'CREATE INDEX "i" ON "t" (a)': 'CREATE INDEX "i" IN CLUSTER "a ""b""" ON "t" (a)',
+        "CREATE INDEX i ON t (a)": 'CREATE INDEX i IN CLUSTER "a ""b""" ON t (a)',
+        'CREATE MATERIALIZED VIEW "d"."s"."x IN CLUSTER y" AS SELECT 1': (
+            'CREATE MATERIALIZED VIEW "d"."s"."x IN CLUSTER y" IN CLUSTER "a ""b""" AS SELECT 1'
+        ),
+        "CREATE INDEX i IN CLUSTER c ON t (a)": "CREATE INDEX i IN CLUSTER c ON t (a)",
+    }
+    cluster = PlainRow(
+        "cluster",
+        {"cluster_id": "u7"},
+        {"name": 'a "b"', "owner": "u1", "variant": {"is": "unmanaged"}},
+    )
+    for number, (before, wanted) in enumerate(texts.items()):
+        value: dict[str, Plain] = {"create_sql": before, "definition": {"cluster_id": "u7"}}
+        row = PlainRow("item", {"item_id": f"u{number}"}, value)
+        found = next(one for one in from_2_to_3([cluster, row]) if one.kind == "item")
+        assert found.value["create_sql"] == wanted
 
 
 @pytest.mark.parametrize("path", STEPS, ids=lambda path: path.stem)

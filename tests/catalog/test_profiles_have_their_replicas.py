@@ -4,6 +4,7 @@ import pytest
 
 from evertide.catalog.durable.bootstrap import DEFAULT_ROLE_ID
 from evertide.catalog.objects import (
+    UNBILLED,
     AuditEvent,
     Cluster,
     ClusterProfile,
@@ -65,7 +66,7 @@ def create(
         owner=DEFAULT_ROLE_ID,
         size=size,
         replication_factor=replication_factor,
-        billed=False,
+        billed_as=UNBILLED,
         replicas=replicas,
     )
 
@@ -91,7 +92,7 @@ def test_a_managed_profile_makes_replicas_beside_those_of_its_cluster(managed: S
 def test_replicas_that_still_fit_survive_a_change(managed: Snapshot) -> None:
     first = managed.replica_named(cluster(managed).cluster_id, "support_r1")
     fewer = AlterClusterProfileOp(
-        profile_id=profile(managed).profile_id, size="2", replication_factor=1, billed=False
+        profile_id=profile(managed).profile_id, size="2", replication_factor=1, billed_as=UNBILLED
     )
     snapshot = after(managed, fewer)
     assert replicas(snapshot) == [("r1", "1"), ("support_r1", "2")]
@@ -100,11 +101,11 @@ def test_replicas_that_still_fit_survive_a_change(managed: Snapshot) -> None:
 
 def test_replicas_of_another_size_are_made_anew(managed: Snapshot) -> None:
     larger = AlterClusterProfileOp(
-        profile_id=profile(managed).profile_id, size="4", replication_factor=3, billed=True
+        profile_id=profile(managed).profile_id, size="4", replication_factor=3, billed_as=None
     )
     snapshot = after(managed, larger)
     assert replicas(snapshot) == [("r1", "1"), *((f"support_r{n}", "4") for n in (1, 2, 3))]
-    assert profile(snapshot).billed
+    assert profile(snapshot).billed_as is None
 
 
 def test_a_managed_profile_takes_its_replicas_along(managed: Snapshot) -> None:
@@ -115,7 +116,7 @@ def test_a_managed_profile_takes_its_replicas_along(managed: Snapshot) -> None:
 
 def test_an_unmanaged_profile_goes_after_its_replicas(unmanaged: Snapshot) -> None:
     drop = DropClusterProfileOp(profile(unmanaged).profile_id)
-    with pytest.raises(SqlError, match=r"cluster profile c\.support has objects") as refused:
+    with pytest.raises(SqlError, match=r"Cluster profile c\.support has objects") as refused:
         after(unmanaged, drop)
     assert refused.value.code == "2BP01"
     big = unmanaged.replica_named(cluster(unmanaged).cluster_id, "big")

@@ -9,6 +9,7 @@ import pytest
 from evertide.catalog.builtin.project import audit_event_rows
 from evertide.catalog.builtin.registry import BUILTINS, builtin_of, builtin_rows, find_builtin
 from evertide.catalog.builtin.relation import Builtin
+from evertide.catalog.builtin.rights import MY_RELATIONS
 from evertide.catalog.durable.bootstrap import DEFAULT_ROLE_ID
 from evertide.catalog.objects import AuditEvent
 from evertide.catalog.ops import CreateDatabaseOp, SetSystemConfigurationOp
@@ -108,14 +109,28 @@ def test_rows_that_the_catalog_does_not_hold_are_declared() -> None:
         "mz_catalog.mz_recent_storage_usage",
         "mz_catalog.mz_storage_usage",
         "mz_internal.mz_cluster_replica_statuses",
+        "mz_internal.mz_cluster_cpu_usage",
+        "mz_internal.mz_cluster_memory_usage",
+        "mz_internal.mz_cluster_replica_history",
+        "mz_internal.mz_cluster_replica_metrics",
+        "mz_internal.mz_cluster_replica_metrics_history",
+        "mz_internal.mz_cluster_replica_status_history",
+        "mz_internal.mz_cluster_replica_utilization",
+        "mz_internal.mz_cluster_replica_utilization_history",
+        "mz_internal.mz_cluster_usage",
         "mz_internal.mz_arrangement_sizes",
         "mz_internal.mz_frontiers",
         "mz_internal.mz_hydration_statuses",
         "mz_internal.mz_tick_records",
+        "mz_internal.mz_source_statuses",
+        "mz_internal.mz_sink_statuses",
         "pg_catalog.pg_cast",
         "pg_catalog.pg_operator",
         "pg_catalog.pg_proc",
         "pg_catalog.pg_settings",
+        "information_schema.role_table_grants",
+        "information_schema.table_privileges",
+        *(f"mz_internal.{name}" for name in MY_RELATIONS),
     }
 
 

@@ -7,7 +7,7 @@ import pytest
 from evertide.catalog.builtin.notes import recent_storage_usage_rows, storage_usage_rows
 from evertide.catalog.builtin.registry import builtin_rows, find_builtin
 from evertide.catalog.durable.bootstrap import DEFAULT_ROLE_ID, SYSTEM_ROLE_ID
-from evertide.catalog.objects import ManagedCluster, StorageUsage, object_key
+from evertide.catalog.objects import UNBILLED, ManagedCluster, StorageUsage, object_key
 from evertide.catalog.ops import (
     CreateClusterOp,
     CreateClusterProfileOp,
@@ -17,7 +17,7 @@ from evertide.catalog.ops import (
     SetCommentOp,
 )
 from evertide.catalog.snapshot import Snapshot
-from evertide.vocab.datum import Row
+from evertide.vocab.datum import Interval, Row
 from evertide.vocab.ids import ClusterId, ItemId, RoleId
 from tests.catalog.samples import PUBLIC, after, item, new_snapshot, populated
 
@@ -48,7 +48,7 @@ def snapshot() -> Snapshot:
             owner=DEFAULT_ROLE_ID,
             size="4",
             replication_factor=1,
-            billed=False,
+            billed_as=UNBILLED,
         ),
     )
 
@@ -68,7 +68,7 @@ def test_comments_say_what_they_are_about(snapshot: Snapshot) -> None:
 def test_a_secret_is_an_object_without_a_value(snapshot: Snapshot) -> None:
     (secret,) = rows(snapshot, "mz_catalog.mz_secrets")
     assert secret[0] == "u5"
-    assert secret[2:] == ("u1", "key", "u1", ())
+    assert secret[2:] == ("u1", "key", "u1", ("materialize=U/materialize",))
     kinds = {row[3]: row[4] for row in rows(snapshot, "mz_catalog.mz_objects")}
     assert kinds["key"] == "secret"
     assert "key" not in {row[3] for row in rows(snapshot, "mz_catalog.mz_relations")}
@@ -76,7 +76,8 @@ def test_a_secret_is_an_object_without_a_value(snapshot: Snapshot) -> None:
 
 def test_a_profile_and_its_replica_find_each_other(snapshot: Snapshot) -> None:
     (profile,) = rows(snapshot, "mz_catalog.mz_cluster_profiles")
-    assert profile == ("u1", "support", "u2", "u1", True, "4", 1, False, "u1")
+    assert profile[:7] == ("u2", "u1", "support", True, "4", 1, UNBILLED)
+    assert profile[7:] == (False, Interval(0, 0, 1_000_000), "u1", None)
     replicas = {row[1]: row[7] for row in rows(snapshot, "mz_catalog.mz_cluster_replicas")}
     assert replicas == {"r1": None, "support_r1": "u1"}
 
@@ -89,7 +90,10 @@ def test_a_new_environment_grants_what_support_and_its_first_user_need() -> None
         ("p", None, None, "schema", "s2", "U"),
         ("p", None, None, "type", "p", "U"),
     }
-    assert rows(found, "mz_catalog.mz_system_privileges") == [("s1=RBN/s1",), ("u1=RBN/s1",)]
+    assert rows(found, "mz_catalog.mz_system_privileges") == [
+        ("mz_system=RBNP/mz_system",),
+        ("materialize=RBNP/mz_system",),
+    ]
 
 
 def test_every_cluster_has_an_index_on_every_report(snapshot: Snapshot) -> None:

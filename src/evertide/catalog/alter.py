@@ -5,9 +5,12 @@ from typing import TypeAlias
 
 import msgspec
 
+from evertide.catalog.acl import Guarded
 from evertide.catalog.checks import described
 from evertide.catalog.create import is_reserved, refuse_taken_name, refuse_unknown_role
 from evertide.catalog.draft import Draft, full_name
+from evertide.catalog.drop import with_parts
+from evertide.catalog.kinds.privileges import handed_over
 from evertide.catalog.objects import (
     CatalogObject,
     Cluster,
@@ -21,6 +24,9 @@ from evertide.catalog.objects import (
     Role,
     Schema,
     Secret,
+    Sink,
+    Subsource,
+    Table,
     View,
     object_key,
 )
@@ -28,21 +34,22 @@ from evertide.catalog.ops import (
     ChangeOwnerOp,
     RenameItemOp,
     RenameObjectOp,
+    SetClusterOp,
     SetCommentOp,
     SetHistoryOp,
 )
 from evertide.catalog.profiles import replica_name, replicas_in
 from evertide.catalog.references import names_of
+from evertide.catalog.rewriting import existing_item, rewrite
 from evertide.vocab.errors import (
     DuplicateObject,
     InsufficientPrivilege,
     InvalidName,
     UndefinedColumn,
     UndefinedObject,
-    UndefinedTable,
     WrongObjectType,
 )
-from evertide.vocab.ids import ItemId
+from evertide.vocab.ids import RoleId
 
 Renamable: TypeAlias = Database | Schema | Role | Cluster | ClusterReplica | ClusterProfile | Secret
 Owned: TypeAlias = Database | Schema | Cluster | ClusterReplica | ClusterProfile | Item | Secret
@@ -50,11 +57,11 @@ Commentable: TypeAlias = Owned | Role
 
 
 def rename_item(draft: Draft, op: RenameItemOp) -> None:
-    item = _existing_item(draft, op.item_id)
+    item = existing_item(draft, op.item_id)
     refuse_taken_name(draft, item.schema_id, op.new_name)
     renamed = msgspec.structs.replace(item, name=op.new_name, create_sql=op.create_sql)
     draft.replace(item, renamed)
-    _rewrite(draft, op.dependants_sql)
+    rewrite(draft, op.dependants_sql)
     new_name = full_name(draft.snapshot, renamed)
     old_name = {**new_name, "item": item.name}
     draft.audit(
@@ -65,9 +72,9 @@ def rename_item(draft: Draft, op: RenameItemOp) -> None:
 
 
 def set_history(draft: Draft, op: SetHistoryOp) -> None:
-    item = _existing_item(draft, op.item_id)
-    if isinstance(item.definition, View):
-        raise WrongObjectType(f'view "{item.name}" keeps no history')
+    item = existing_item(draft, op.item_id)
+    if isinstance(item.definition, View | Sink):
+        raise WrongObjectType(f'{item.kind.sql_words} "{item.name}" keeps no history')
     definition = msgspec.structs.replace(item.definition, history_ms=op.history_ms)
     changed = msgspec.structs.replace(item, definition=definition, create_sql=op.create_sql)
     if changed == item:
@@ -77,6 +84,26 @@ def set_history(draft: Draft, op: SetHistoryOp) -> None:
         "alter",
         item.kind.value,
         {"id": item.item_id, "old_history_ms": item.history_ms, "new_history_ms": op.history_ms},
+    )
+
+
+def set_cluster(draft: Draft, op: SetClusterOp) -> None:
+    item = existing_item(draft, op.item_id)
+    if item.cluster_id is None:
+        raise WrongObjectType(f'{item.kind.sql_words} "{item.name}" runs in no cluster')
+    if op.cluster_id not in draft.snapshot.clusters:
+        raise UndefinedObject(f"unknown cluster '{op.cluster_id}'")
+    if item.cluster_id == op.cluster_id:
+        return
+    assert not isinstance(item.definition, Table | View | Subsource), "those run in no cluster"
+    definition = msgspec.structs.replace(item.definition, cluster_id=op.cluster_id)
+    draft.replace(
+        item, msgspec.structs.replace(item, definition=definition, create_sql=op.create_sql)
+    )
+    draft.audit(
+        "alter",
+        item.kind.value,
+        {"id": item.item_id, "old_cluster": item.cluster_id, "new_cluster": op.cluster_id},
     )
 
 
@@ -91,7 +118,7 @@ def rename_object(draft: Draft, op: RenameObjectOp) -> None:
             detail='The prefixes "mz_" and "pg_" are reserved for the system.',
         )
     _rename(draft, before, op.new_name)
-    _rewrite(draft, op.items_sql)
+    rewrite(draft, op.items_sql)
 
 
 def _rename(draft: Draft, before: Renamable, new_name: str) -> None:
@@ -111,6 +138,7 @@ def _rename(draft: Draft, before: Renamable, new_name: str) -> None:
 
 
 def change_owner(draft: Draft, op: ChangeOwnerOp) -> None:
+    """Parts go with the whole: indexes with their relation, replicas with their cluster."""
     before = _existing(draft, op.target)
     if not isinstance(before, Owned):
         raise UndefinedObject(f"{described(op.target)} has no owner")
@@ -118,13 +146,35 @@ def change_owner(draft: Draft, op: ChangeOwnerOp) -> None:
     refuse_unknown_role(draft, op.new_owner)
     if before.owner == op.new_owner:
         return
-    draft.replace(before, msgspec.structs.replace(before, owner=op.new_owner))
+    for part in (before, *_parts(draft, before)):
+        if part.owner != op.new_owner:
+            _hand_over(draft, part, op.new_owner)
+
+
+def _hand_over(draft: Draft, before: Owned, new_owner: RoleId) -> None:
+    after = msgspec.structs.replace(before, owner=new_owner)
+    if isinstance(before, Guarded):
+        acl = handed_over(before.privileges, before.owner, new_owner)
+        after = msgspec.structs.replace(after, privileges=acl)
+    draft.replace(before, after)
     details = {
-        "object_id": str(op.target[1]),
+        "object_id": str(object_key(before)[1]),
         "old_owner_id": before.owner,
-        "new_owner_id": op.new_owner,
+        "new_owner_id": new_owner,
     }
     draft.audit("alter", _words(before).replace(" ", "-"), {**details})
+
+
+def _parts(draft: Draft, found: Owned) -> Sequence[Owned]:
+    match found:
+        case Item(item_id=item_id):
+            parts = with_parts(draft.snapshot, [item_id]) - {item_id}
+            return [draft.snapshot.items[part] for part in sorted(parts)]
+        case Cluster(cluster_id=cluster_id):
+            replicas = draft.snapshot.replicas_of(cluster_id)
+            return [*draft.snapshot.profiles_of(cluster_id), *replicas]
+        case _:
+            return ()
 
 
 def set_comment(draft: Draft, op: SetCommentOp) -> None:
@@ -152,19 +202,6 @@ def _existing(draft: Draft, target: ObjectKey) -> CatalogObject:
     if found is None:
         raise UndefinedObject(f"unknown {described(target)}")
     return found
-
-
-def _existing_item(draft: Draft, item_id: ItemId) -> Item:
-    item = draft.snapshot.items.get(item_id)
-    if item is None:
-        raise UndefinedTable(f"unknown catalog item '{item_id}'")
-    return item
-
-
-def _rewrite(draft: Draft, definitions: Sequence[tuple[ItemId, str]]) -> None:
-    for item_id, create_sql in definitions:
-        item = _existing_item(draft, item_id)
-        draft.replace(item, msgspec.structs.replace(item, create_sql=create_sql))
 
 
 def _refuse_system(found: Commentable) -> None:

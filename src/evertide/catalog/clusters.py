@@ -1,8 +1,12 @@
 """The ops that create and drop clusters and their replicas."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
+import msgspec
+
+from evertide.catalog.acl import new_acl
 from evertide.catalog.builtin.mz_catalog import REPORTED_BY_REPLICAS
 from evertide.catalog.create import is_reserved, refuse_unknown_role
 from evertide.catalog.draft import Allocator, Draft
@@ -16,6 +20,7 @@ from evertide.catalog.objects import (
     ManagedCluster,
     UnmanagedCluster,
     VirtualCluster,
+    billed_as,
 )
 from evertide.catalog.ops import (
     CreateClusterOp,
@@ -34,8 +39,8 @@ from evertide.vocab.errors import (
 )
 from evertide.vocab.ids import ClusterId, GlobalId, ReplicaId, RoleId
 
-# What audit events say of a replica that nobody pays for.
-UNBILLED: Final = "unbilled"
+# Before the name of a derived replica whose own name another replica was given.
+DEFAULT_PREFIX: Final = "default_"
 
 
 def create_cluster(draft: Draft, op: CreateClusterOp) -> None:
@@ -52,12 +57,14 @@ def create_cluster(draft: Draft, op: CreateClusterOp) -> None:
         name=op.name,
         owner=op.owner,
         variant=op.variant,
+        privileges=new_acl(draft.snapshot, "cluster", op.owner),
+        workload_class=op.workload_class,
     )
     draft.create(cluster)
     draft.audit("create", "cluster", {"id": cluster.cluster_id, "name": cluster.name})
     for name in REPORTED_BY_REPLICAS:
         draft.create(introspection_index(draft, cluster, name))
-    for replica in _first_replicas(op):
+    for replica in (*derived_replicas(cluster), *op.replicas):
         create_replica(draft, cluster, replica, op.owner)
 
 
@@ -71,15 +78,16 @@ def introspection_index(draft: Draft, cluster: Cluster, name: str) -> Introspect
     )
 
 
-def _first_replicas(op: CreateClusterOp) -> Iterator[NewReplica]:
-    match op.variant:
+def derived_replicas(cluster: Cluster) -> Iterator[NewReplica]:
+    """What the cluster's own settings ask for; of an unmanaged one, nothing."""
+    match cluster.variant:
         case VirtualCluster():
             yield NewReplica(name="r1", size=None)
-        case ManagedCluster(size=size, replication_factor=factor):
+        case ManagedCluster(size=size, replication_factor=factor, introspection=introspection):
             for number in range(1, factor + 1):
-                yield NewReplica(name=f"r{number}", size=size)
+                yield NewReplica(name=f"r{number}", size=size, introspection=introspection)
         case UnmanagedCluster():
-            yield from op.replicas
+            return
 
 
 def create_cluster_replica(draft: Draft, op: CreateClusterReplicaOp) -> None:
@@ -90,7 +98,8 @@ def create_cluster_replica(draft: Draft, op: CreateClusterReplicaOp) -> None:
     refuse_virtual(cluster)
     if profile is not None and profile.managed:
         raise FeatureNotSupported(f"cannot modify managed profile {cluster.name}.{profile.name}")
-    if profile is None and isinstance(cluster.variant, ManagedCluster):
+    managed = profile is None and isinstance(cluster.variant, ManagedCluster)
+    if managed and not op.replica.internal:
         raise FeatureNotSupported(f"cannot modify managed cluster {cluster.name}")
     refuse_unknown_role(draft, op.owner)
     create_replica(draft, cluster, op.replica, op.owner, profile=profile)
@@ -120,8 +129,11 @@ def create_replica(
     owner: RoleId,
     *,
     profile: ClusterProfile | None = None,
+    reason: str | None = None,
 ) -> None:
     """One replica, of the cluster's implicit profile unless one is given."""
+    if profile is not None:
+        _make_way(draft, cluster, new.name)
     if draft.snapshot.named((MEMBER_NAME, cluster.cluster_id, new.name)):
         raise DuplicateObject(
             f"cannot create multiple replicas named '{new.name}' on cluster '{cluster.name}'"
@@ -133,19 +145,89 @@ def create_replica(
         name=new.name,
         size=new.size,
         owner=owner,
+        internal=new.internal,
+        billed_as=new.billed_as,
+        pending=new.pending,
+        introspection=new.introspection,
     )
     draft.create(replica)
+    draft.audit("create", "cluster-replica", replica_details(draft, replica, reason))
+
+
+def _make_way(draft: Draft, cluster: Cluster, name: str) -> None:
+    """A replica that nobody named leaves its name to one that somebody names in a profile."""
+    replica = draft.snapshot.replica_named(cluster.cluster_id, name)
+    if not isinstance(cluster.variant, ManagedCluster) or replica is None:
+        return
+    if replica.profile_id is not None or replica.internal or replica.pending:
+        return
+    renamed = msgspec.structs.replace(replica, name=f"{DEFAULT_PREFIX}{name}")
+    if draft.snapshot.named((MEMBER_NAME, cluster.cluster_id, renamed.name)):
+        return
+    draft.replace(replica, renamed)
+    names = {"id": replica.replica_id, "old_name": name, "new_name": renamed.name}
+    draft.audit("alter", "cluster-replica", {**names})
+
+
+def replica_details(
+    draft: Draft, replica: ClusterReplica, reason: str | None = None
+) -> dict[str, AuditDetail]:
+    """What audit events say of a replica: what it is, what it costs whom, and why they are told.
+
+    A reason of None is a user's wish, or the system's where no user asked.
+    """
+    cluster = draft.snapshot.clusters[replica.cluster_id]
+    profile = None
+    if replica.profile_id is not None:
+        profile = draft.snapshot.profiles[replica.profile_id]
     details: dict[str, AuditDetail] = {
         "cluster_id": cluster.cluster_id,
         "cluster_name": cluster.name,
         "replica_id": replica.replica_id,
-        "replica_name": new.name,
-        "logical_size": new.size,
-        "billed_as": None if profile is None or profile.billed else UNBILLED,
-        "internal": False,
-        "reason": _reason(draft),
+        "replica_name": replica.name,
+        "logical_size": replica.size,
+        "billed_as": billed_as(replica, profile),
+        "internal": replica.internal,
+        "reason": reason_of(draft, reason),
     }
-    draft.audit("create", "cluster-replica", details)
+    if profile is not None:
+        details |= {"profile_id": profile.profile_id, "profile_name": profile.name}
+    return details
+
+
+def fit_replicas(
+    draft: Draft,
+    cluster: Cluster,
+    wanted: Iterable[NewReplica],
+    *,
+    profile: ClusterProfile | None = None,
+    reason: str | None = None,
+) -> None:
+    """Replicas that no longer fit go, missing ones come; those that fit are left alone.
+
+    What was made by name, or waits for its reconfiguration, is none of them.
+    """
+    missing = {replica.name: replica for replica in wanted}
+    profile_id = None if profile is None else profile.profile_id
+    for replica in draft.snapshot.replicas_of(cluster.cluster_id):
+        if replica.profile_id != profile_id or replica.internal or replica.pending:
+            continue
+        name = replica.name if profile is not None else replica.name.removeprefix(DEFAULT_PREFIX)
+        if _fits(replica, missing.get(name)):
+            del missing[name]
+        else:
+            remove_replica(draft, replica, reason=reason)
+    owner = cluster.owner if profile is None else profile.owner
+    for new in missing.values():
+        taken = draft.snapshot.named((MEMBER_NAME, cluster.cluster_id, new.name))
+        if taken and profile is None:
+            new = replace(new, name=f"{DEFAULT_PREFIX}{new.name}")
+        create_replica(draft, cluster, new, owner, profile=profile, reason=reason)
+
+
+def _fits(replica: ClusterReplica, wanted: NewReplica | None) -> bool:
+    """Whether it may go on running; how closely it is watched is not worth a new one."""
+    return wanted is not None and wanted.size == replica.size
 
 
 def drop_cluster(draft: Draft, op: DropClusterOp) -> None:
@@ -159,7 +241,7 @@ def drop_cluster(draft: Draft, op: DropClusterOp) -> None:
             hint=CASCADE_HINT,
         )
     for replica in draft.snapshot.replicas_of(cluster.cluster_id):
-        remove_replica(draft, cluster, replica)
+        remove_replica(draft, replica)
     for profile in draft.snapshot.profiles_of(cluster.cluster_id):
         remove_profile(draft, cluster, profile)
     draft.remove(cluster)
@@ -170,16 +252,20 @@ def drop_cluster_replica(draft: Draft, op: DropClusterReplicaOp) -> None:
     replica = draft.snapshot.replicas.get(op.replica_id)
     if replica is None:
         raise UndefinedObject(f"unknown cluster replica '{op.replica_id}'")
-    remove_replica(draft, draft.snapshot.clusters[replica.cluster_id], replica)
+    remove_replica(draft, replica)
 
 
-def remove_profile(draft: Draft, cluster: Cluster, profile: ClusterProfile) -> None:
+def remove_profile(
+    draft: Draft, cluster: Cluster, profile: ClusterProfile, *, reason: str | None = None
+) -> None:
     """A profile whose replicas are gone already."""
     draft.remove(profile)
-    draft.audit("drop", "cluster-profile", profile_details(cluster, profile))
+    draft.audit("drop", "cluster-profile", profile_details(draft, cluster, profile, reason))
 
 
-def profile_details(cluster: Cluster, profile: ClusterProfile) -> dict[str, AuditDetail]:
+def profile_details(
+    draft: Draft, cluster: Cluster, profile: ClusterProfile, reason: str | None = None
+) -> dict[str, AuditDetail]:
     """What audit events say of a profile: what it is, and all of its properties."""
     return {
         "cluster_id": cluster.cluster_id,
@@ -188,23 +274,21 @@ def profile_details(cluster: Cluster, profile: ClusterProfile) -> dict[str, Audi
         "profile_name": profile.name,
         "size": profile.size,
         "replication_factor": profile.replication_factor,
-        "billed_as": None if profile.billed else UNBILLED,
+        "billed_as": profile.billed_as,
+        "expires_at_ms": profile.expires_at_ms,
+        "reason": reason_of(draft, reason),
     }
 
 
-def remove_replica(draft: Draft, cluster: Cluster, replica: ClusterReplica) -> None:
+def remove_replica(draft: Draft, replica: ClusterReplica, *, reason: str | None = None) -> None:
     """The replica goes, and an event says so."""
+    details = replica_details(draft, replica, reason)
     draft.remove(replica)
-    details = {
-        "cluster_id": cluster.cluster_id,
-        "cluster_name": cluster.name,
-        "replica_id": replica.replica_id,
-        "replica_name": replica.name,
-        "reason": _reason(draft),
-    }
-    draft.audit("drop", "cluster-replica", {**details})
+    draft.audit("drop", "cluster-replica", details)
 
 
-def _reason(draft: Draft) -> str:
-    """Why replicas come and go: a user asked for it, or the system did on its own."""
+def reason_of(draft: Draft, reason: str | None) -> str:
+    """Why replicas come and go: what is given, a user's wish, or the system's own doing."""
+    if reason is not None:
+        return reason
     return "system" if draft.user is None else "manual"

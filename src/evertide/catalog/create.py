@@ -1,8 +1,17 @@
 """The ops that create: names must be free, what is referred to must exist."""
 
+from collections.abc import Iterator
+
+import msgspec
+
+from evertide.catalog.acl import new_acl
 from evertide.catalog.builtin.registry import builtin_of
 from evertide.catalog.draft import Allocator, Draft, full_name
+from evertide.catalog.kinds.privileges import granted
+from evertide.catalog.new_external import Beside, NewIndex, NewSink, NewSource, NewSubsource
 from evertide.catalog.objects import (
+    PUBLIC_ROLE_ID,
+    Acl,
     Database,
     Definition,
     Index,
@@ -12,6 +21,9 @@ from evertide.catalog.objects import (
     Role,
     Schema,
     Secret,
+    Sink,
+    Source,
+    Subsource,
     Table,
     View,
 )
@@ -46,6 +58,12 @@ from evertide.vocab.ids import (
 )
 
 RESERVED_PREFIXES = ("mz_", "pg_")
+_RESERVED_ROLE_NAMES = ("public", "current_user", "current_role", "session_user", "user", "none")
+RESERVED_ROLES = (
+    'The role "public" and the prefixes "mz_" and "pg_" are reserved for system roles. The role '
+    'specification names "current_user", "current_role", "session_user", "user", and "none" are '
+    "also reserved."
+)
 
 
 def shard_of(global_id: GlobalId) -> ShardId:
@@ -62,15 +80,16 @@ def create_database(draft: Draft, op: CreateDatabaseOp) -> None:
         oid=draft.allocate(Allocator.OID),
         name=op.name,
         owner=op.owner,
+        privileges=new_acl(draft.snapshot, "database", op.owner),
     )
     draft.create(database)
     draft.audit("create", "database", {"id": database.database_id, "name": database.name})
-    create_schema(
-        draft, CreateSchemaOp(database_id=database.database_id, name="public", owner=op.owner)
-    )
+    public = CreateSchemaOp(database_id=database.database_id, name="public", owner=op.owner)
+    create_schema(draft, public, for_everyone=True)
 
 
-def create_schema(draft: Draft, op: CreateSchemaOp) -> None:
+def create_schema(draft: Draft, op: CreateSchemaOp, *, for_everyone: bool = False) -> None:
+    """A schema of its owner's, which everyone may use if that is said."""
     database = draft.snapshot.databases.get(op.database_id)
     if database is None:
         raise UndefinedDatabase(f"unknown database '{op.database_id}'")
@@ -82,12 +101,14 @@ def create_schema(draft: Draft, op: CreateSchemaOp) -> None:
     if draft.snapshot.schema_named(op.database_id, op.name) is not None:
         raise DuplicateObject(f"schema '{op.name}' already exists")
     refuse_unknown_role(draft, op.owner)
+    acl = new_acl(draft.snapshot, "schema", op.owner, op.database_id)
     schema = Schema(
         schema_id=SchemaId(draft.allocate_id(Allocator.SCHEMA)),
         oid=draft.allocate(Allocator.OID),
         database_id=op.database_id,
         name=op.name,
         owner=op.owner,
+        privileges=granted(acl, PUBLIC_ROLE_ID, op.owner, "U") if for_everyone else acl,
     )
     draft.create(schema)
     details = {"id": schema.schema_id, "name": schema.name, "database_name": database.name}
@@ -95,12 +116,8 @@ def create_schema(draft: Draft, op: CreateSchemaOp) -> None:
 
 
 def create_role(draft: Draft, op: CreateRoleOp) -> None:
-    if is_reserved(op.name) or op.name == "public":
-        raise InvalidName(
-            f'role name "{op.name}" is reserved',
-            detail='The role "public" and the prefixes "mz_" and "pg_" are reserved for system '
-            "roles.",
-        )
+    if is_reserved(op.name) or op.name in _RESERVED_ROLE_NAMES:
+        raise InvalidName(f'role name "{op.name}" is reserved', detail=RESERVED_ROLES)
     if draft.snapshot.role_named(op.name) is not None:
         raise DuplicateObject(f"role '{op.name}' already exists")
     role = Role(
@@ -108,6 +125,7 @@ def create_role(draft: Draft, op: CreateRoleOp) -> None:
         oid=draft.allocate(Allocator.OID),
         name=op.name,
         superuser=op.superuser,
+        login=op.login,
     )
     draft.create(role)
     draft.audit("create", "role", {"id": role.role_id, "name": role.name})
@@ -117,7 +135,8 @@ def create_item(draft: Draft, op: CreateItemOp) -> None:
     _refuse_other_than_users_schema(draft, op.schema_id)
     refuse_taken_name(draft, op.schema_id, op.name)
     refuse_unknown_role(draft, op.owner)
-    for item_id in op.depends_on:
+    depends_on = (*op.depends_on, *_beside(draft, op.definition))
+    for item_id in depends_on:
         if item_id not in draft.snapshot.items and builtin_of(item_id) is None:
             raise UndefinedTable(f"unknown catalog item '{item_id}'")
     # One number names the item and its first version; later versions take numbers of their own.
@@ -131,10 +150,11 @@ def create_item(draft: Draft, op: CreateItemOp) -> None:
         owner=op.owner,
         create_sql=op.create_sql,
         versions=(ItemVersion(global_id=global_id, columns=op.columns),),
-        depends_on=op.depends_on,
-        definition=_definition(op.definition, global_id),
+        depends_on=depends_on,
+        definition=_definition(draft, op.definition, global_id),
     )
     _refuse_unknown_cluster(draft, item)
+    item = msgspec.structs.replace(item, privileges=_item_acl(draft, item.kind.value, op))
     draft.create(item)
     runs_in = {} if item.cluster_id is None else {"cluster_id": item.cluster_id}
     draft.audit_item("create", item, **runs_in)
@@ -150,10 +170,16 @@ def create_secret(draft: Draft, op: CreateSecretOp) -> None:
         schema_id=op.schema_id,
         name=op.name,
         owner=op.owner,
+        privileges=_item_acl(draft, "secret", op),
     )
     draft.create(secret)
     named = full_name(draft.snapshot, secret)
     draft.audit("create", "secret", {"id": secret.secret_id, **named})
+
+
+def _item_acl(draft: Draft, object_type: str, op: CreateItemOp | CreateSecretOp) -> Acl:
+    schema = draft.snapshot.schemas[op.schema_id]
+    return new_acl(draft.snapshot, object_type, op.owner, schema.database_id, op.schema_id)
 
 
 def _refuse_other_than_users_schema(draft: Draft, schema_id: SchemaId) -> None:
@@ -164,7 +190,22 @@ def _refuse_other_than_users_schema(draft: Draft, schema_id: SchemaId) -> None:
         raise InsufficientPrivilege(f"system schema '{schema.name}' cannot be modified")
 
 
-def _definition(definition: NewDefinition, global_id: GlobalId) -> Definition:
+def _beside(draft: Draft, definition: NewDefinition) -> Iterator[ItemId]:
+    """What an earlier op of the transaction made, and this one belongs to."""
+    match definition:
+        case NewSubsource(of=made) | NewIndex(on=made):
+            yield _made(draft, made)
+        case _:
+            return
+
+
+def _made(draft: Draft, beside: Beside) -> ItemId:
+    found = draft.snapshot.item_named(beside.schema_id, beside.name)
+    assert found is not None, "created by an op before this one"
+    return found.item_id
+
+
+def _definition(draft: Draft, definition: NewDefinition, global_id: GlobalId) -> Definition:
     match definition:
         case NewTable(history_ms=history_ms):
             return Table(shard_id=shard_of(global_id), history_ms=history_ms)
@@ -175,10 +216,36 @@ def _definition(definition: NewDefinition, global_id: GlobalId) -> Definition:
             )
         case View() | Index():
             return definition
+        case NewIndex(on=on, cluster_id=cluster_id, keys=keys):
+            return Index(on_id=_made(draft, on), cluster_id=cluster_id, keys=keys)
+        case NewSource():
+            return Source(
+                cluster_id=definition.cluster_id,
+                as_of=definition.as_of,
+                load=definition.load,
+                shard_id=shard_of(global_id) if definition.stored else None,
+                history_ms=definition.history_ms,
+            )
+        case NewSubsource():
+            return Subsource(
+                source_id=_made(draft, definition.of),
+                table=definition.table,
+                as_of=definition.as_of,
+                shard_id=shard_of(global_id),
+                history_ms=definition.history_ms,
+            )
+        case NewSink():
+            return Sink(
+                from_id=definition.from_id,
+                cluster_id=definition.cluster_id,
+                as_of=definition.as_of,
+                path=definition.path,
+                snapshot=definition.snapshot,
+            )
 
 
 def refuse_taken_name(draft: Draft, schema_id: SchemaId, name: str) -> None:
-    """Tables, views, materialized views, indexes and secrets share one namespace."""
+    """All kinds of items, and secrets, share one namespace."""
     if draft.snapshot.named((ITEM_NAME, schema_id, name)):
         raise DuplicateTable(f"catalog item '{name}' already exists")
 

@@ -2,13 +2,11 @@
 
 from collections.abc import Collection, Iterable
 
-from evertide.catalog.checks import described
 from evertide.catalog.draft import Draft, full_name
-from evertide.catalog.objects import Item, ObjectKind, object_key
+from evertide.catalog.objects import Index, Item, Subsource
 from evertide.catalog.ops import (
     DropDatabaseOp,
     DropItemsOp,
-    DropRoleOp,
     DropSchemaOp,
     DropSecretOp,
 )
@@ -17,7 +15,6 @@ from evertide.vocab.errors import (
     DependentObjectsStillExist,
     InsufficientPrivilege,
     UndefinedDatabase,
-    UndefinedObject,
     UndefinedSchema,
     UndefinedTable,
 )
@@ -44,14 +41,28 @@ def with_dependants(snapshot: Snapshot, item_ids: Iterable[ItemId]) -> tuple[Ite
 
 
 def without_cascade(snapshot: Snapshot, item_ids: Collection[ItemId]) -> tuple[ItemId, ...]:
-    """These items and their indexes, dependants first; refused if anything else depends on them.
-
-    An index is part of its relation's life: nobody queries it by name.
-    """
-    indexes = [index for item_id in item_ids for index in snapshot.indexes_on(item_id)]
-    going = {*item_ids, *(index.item_id for index in indexes)}
-    _refuse_dependants(snapshot, going)
+    """These items and their parts, dependants first; refused if anything else depends on them."""
+    _refuse_dependants(snapshot, with_parts(snapshot, item_ids))
     return with_dependants(snapshot, item_ids)
+
+
+def with_parts(snapshot: Snapshot, item_ids: Iterable[ItemId]) -> set[ItemId]:
+    """These items, their indexes, and of sources the subsources with theirs.
+
+    An index is part of its relation's life: nobody queries it by name. A subsource is made by its
+    source, not by users.
+    """
+    found: set[ItemId] = set()
+    waiting = list(item_ids)
+    while waiting:
+        item_id = waiting.pop()
+        found.add(item_id)
+        waiting += [
+            part.item_id
+            for part in snapshot.dependants(item_id)
+            if isinstance(part.definition, Index | Subsource) and part.item_id not in found
+        ]
+    return found
 
 
 def _refuse_dependants(snapshot: Snapshot, going: Collection[ItemId]) -> None:
@@ -123,24 +134,3 @@ def drop_secret(draft: Draft, op: DropSecretOp) -> None:
     named = full_name(draft.snapshot, secret)
     draft.remove(secret)
     draft.audit("drop", "secret", {"id": secret.secret_id, **named})
-
-
-def drop_role(draft: Draft, op: DropRoleOp) -> None:
-    """Its memberships go with it; whatever else names the role keeps it."""
-    role = draft.snapshot.roles.get(op.role_id)
-    if role is None:
-        raise UndefinedObject(f"unknown role '{op.role_id}'")
-    if role.role_id.startswith("s"):
-        raise InsufficientPrivilege(f"system role '{role.name}' cannot be modified")
-    named = object_key(role)
-    draft.remove(role)
-    holders = [
-        described(key) for kind in ObjectKind for key in draft.snapshot.referring_keys(kind, named)
-    ]
-    if holders:
-        raise DependentObjectsStillExist(
-            f'role "{role.name}" cannot be dropped because some objects depend on it',
-            detail="\n".join(f"{holder} names the role" for holder in holders),
-            hint="Change the owner of these objects, or drop them, and revoke its grants.",
-        )
-    draft.audit("drop", "role", {"id": role.role_id, "name": role.name})

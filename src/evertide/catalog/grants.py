@@ -1,11 +1,19 @@
-"""The ops on role memberships, and on privileges that name no single object."""
+"""The ops on roles: their attributes, their memberships, and what they may do."""
 
+import msgspec
+
+from evertide.catalog.acl import Guarded, roles_above
+from evertide.catalog.checks import described
 from evertide.catalog.create import refuse_unknown_role
 from evertide.catalog.draft import Draft
+from evertide.catalog.kinds.privileges import granted, names_of_letters, revoked
 from evertide.catalog.objects import (
     PUBLIC_ROLE_ID,
+    Acl,
     AuditDetail,
     DefaultPrivilege,
+    Item,
+    Role,
     RoleMembership,
     SystemPrivilege,
     object_key,
@@ -16,8 +24,19 @@ from evertide.catalog.ops import (
     SetDefaultPrivilegeOp,
     SetSystemPrivilegeOp,
 )
-from evertide.catalog.snapshot import Snapshot
-from evertide.vocab.errors import InvalidParameterValue, UndefinedDatabase, UndefinedSchema
+from evertide.catalog.privilege_ops import (
+    AlterRoleOp,
+    GrantPrivilegesOp,
+    RevokePrivilegesOp,
+    SetRoleVariableOp,
+)
+from evertide.vocab.errors import (
+    InsufficientPrivilege,
+    InvalidParameterValue,
+    UndefinedDatabase,
+    UndefinedObject,
+    UndefinedSchema,
+)
 from evertide.vocab.ids import RoleId
 
 
@@ -42,17 +61,73 @@ def revoke_role(draft: Draft, op: RevokeRoleOp) -> None:
         draft.audit("revoke", "role", _membership_details(membership))
 
 
-def roles_above(snapshot: Snapshot, role_id: RoleId) -> set[RoleId]:
-    """The role itself, and all it is a member of, directly or not."""
-    found: set[RoleId] = set()
-    waiting = [role_id]
-    while waiting:
-        member_id = waiting.pop()
-        if member_id not in found:
-            found.add(member_id)
-            memberships = snapshot.referrers(RoleMembership, ("role", member_id))
-            waiting.extend(m.role_id for m in memberships if m.member_id == member_id)
+def alter_role(draft: Draft, op: AlterRoleOp) -> None:
+    role = _own_role(draft, op.role_id)
+    changed = msgspec.structs.replace(
+        role,
+        superuser=role.superuser if op.superuser is None else op.superuser,
+        login=role.login if op.login is None else op.login,
+    )
+    if changed != role:
+        draft.replace(role, changed)
+        draft.audit("alter", "role", {"id": role.role_id, "name": role.name})
+
+
+def set_role_variable(draft: Draft, op: SetRoleVariableOp) -> None:
+    role = _own_role(draft, op.role_id)
+    values = dict(role.variables)
+    values.pop(op.name, None)
+    if op.value is not None:
+        values[op.name] = op.value
+    changed = msgspec.structs.replace(role, variables=tuple(sorted(values.items())))
+    if changed != role:
+        draft.replace(role, changed)
+        details: dict[str, AuditDetail] = {"id": role.role_id, "name": role.name}
+        draft.audit("alter", "role", {**details, "variable": op.name, "value": op.value})
+
+
+def _own_role(draft: Draft, role_id: RoleId) -> Role:
+    refuse_unknown_role(draft, role_id)
+    if role_id.startswith("s"):
+        name = draft.snapshot.roles[role_id].name
+        raise InsufficientPrivilege(f"system role '{name}' cannot be modified")
+    return draft.snapshot.roles[role_id]
+
+
+def grant_privileges(draft: Draft, op: GrantPrivilegesOp) -> None:
+    found = _guarded(draft, op)
+    _refuse_unknown_grantee(draft, op.grantee)
+    after = granted(found.privileges, op.grantee, found.owner, op.letters)
+    _set_privileges(draft, found, after, op)
+
+
+def revoke_privileges(draft: Draft, op: RevokePrivilegesOp) -> None:
+    found = _guarded(draft, op)
+    after = revoked(found.privileges, op.grantee, found.owner, op.letters)
+    _set_privileges(draft, found, after, op)
+
+
+def _guarded(draft: Draft, op: GrantPrivilegesOp | RevokePrivilegesOp) -> Guarded:
+    found = draft.snapshot.find(op.target)
+    if not isinstance(found, Guarded):
+        raise UndefinedObject(f"unknown {described(op.target)}")
     return found
+
+
+def _set_privileges(
+    draft: Draft, found: Guarded, after: Acl, op: GrantPrivilegesOp | RevokePrivilegesOp
+) -> None:
+    if after == found.privileges:
+        return
+    draft.replace(found, msgspec.structs.replace(found, privileges=after))
+    kind = found.kind.value if isinstance(found, Item) else found.KIND.value.replace("_", "-")
+    details: dict[str, AuditDetail] = {
+        "object_id": str(op.target[1]),
+        "grantee_id": op.grantee,
+        "grantor_id": found.owner,
+        "privileges": names_of_letters(op.letters),
+    }
+    draft.audit("grant" if isinstance(op, GrantPrivilegesOp) else "revoke", kind, details)
 
 
 def set_default_privilege(draft: Draft, op: SetDefaultPrivilegeOp) -> None:

@@ -7,15 +7,20 @@ by transact.py.
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from evertide.catalog.new_external import NewIndex, NewSink, NewSource, NewSubsource
 from evertide.catalog.objects import (
+    USUAL_INTROSPECTION,
     ClusterVariant,
     Column,
     DefaultPrivilege,
     Index,
+    Introspection,
     ObjectKey,
+    Reconfiguration,
     SystemPrivilege,
     View,
 )
+from evertide.catalog.privilege_ops import PrivilegeOp
 from evertide.vocab.ids import (
     ClusterId,
     DatabaseId,
@@ -47,6 +52,7 @@ class CreateSchemaOp:
 class CreateRoleOp:
     name: str
     superuser: bool = False
+    login: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +61,10 @@ class NewReplica:
 
     name: str
     size: str | None  # None: runs in the pool of virtual clusters
+    internal: bool = False
+    billed_as: str | None = None  # None: as its profile is
+    pending: bool = False
+    introspection: Introspection = USUAL_INTROSPECTION
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +75,60 @@ class CreateClusterOp:
     owner: RoleId
     variant: ClusterVariant
     replicas: tuple[NewReplica, ...] = ()
+    workload_class: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterClusterOp:
+    """All properties as they shall be. Replicas are made to fit; those that fit are left alone.
+
+    Refused while a reconfiguration is pending: that one is finished first.
+    """
+
+    cluster_id: ClusterId
+    variant: ClusterVariant
+    workload_class: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwapClustersOp:
+    """Two clusters exchange their names.
+
+    `items_sql` holds the new definition of every item whose text names one of them.
+    """
+
+    cluster_id: ClusterId
+    other_id: ClusterId
+    items_sql: tuple[tuple[ItemId, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartReconfigurationOp:
+    """Replicas of the target come, marked pending, and the old ones stay for now."""
+
+    cluster_id: ClusterId
+    pending: Reconfiguration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishReconfigurationOp:
+    """Commit: the old replicas go and the pending ones take their names. Else: those go.
+
+    Nothing happens if none is pending, or another one than was meant: somebody else was first.
+    """
+
+    cluster_id: ClusterId
+    pending: Reconfiguration
+    commit: bool
+    reason: str = "reconfiguration"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordReplicaRestartOp:
+    """A replica ended by itself and was started again; nothing changes but the audit log."""
+
+    replica_id: ReplicaId
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +150,9 @@ class CreateClusterProfileOp:
     owner: RoleId
     size: str | None = None
     replication_factor: int | None = None
-    billed: bool = True
+    billed_as: str | None = None
+    introspection: Introspection = USUAL_INTROSPECTION
+    expires_at_ms: int | None = None
     replicas: tuple[NewReplica, ...] = ()
 
 
@@ -97,7 +163,9 @@ class AlterClusterProfileOp:
     profile_id: ProfileId
     size: str | None
     replication_factor: int | None
-    billed: bool
+    billed_as: str | None
+    introspection: Introspection = USUAL_INTROSPECTION
+    expires_at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +173,16 @@ class DropClusterProfileOp:
     """Replicas of a managed profile go with it; an unmanaged one is refused while it has any."""
 
     profile_id: ProfileId
+    cascade: bool = False  # those of an unmanaged profile go too
+    reason: str | None = None  # None: a user's wish, or the system's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveReplicaOp:
+    """The replica goes on running under another profile; None: its cluster's implicit one."""
+
+    replica_id: ReplicaId
+    profile_id: ProfileId | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +201,17 @@ class NewMaterializedView:
     history_ms: int | None = None
 
 
-NewDefinition: TypeAlias = NewTable | View | NewMaterializedView | Index
+NewDefinition: TypeAlias = (
+    NewTable | View | NewMaterializedView | Index | NewSource | NewSubsource | NewSink | NewIndex
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateItemOp:
-    """`columns` of an index are those of its key; its `depends_on` includes its relation."""
+    """`columns` of an index are those of its key; its `depends_on` includes its relation.
+
+    What comes beside another item of the transaction also depends on that one.
+    """
 
     schema_id: SchemaId
     name: str
@@ -205,6 +288,15 @@ class SetHistoryOp:
 
     item_id: ItemId
     history_ms: int | None
+    create_sql: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetClusterOp:
+    """Another cluster works for the item; `create_sql` is the definition that says so."""
+
+    item_id: ItemId
+    cluster_id: ClusterId
     create_sql: str
 
 
@@ -333,15 +425,27 @@ DropOp: TypeAlias = (
     | DropClusterReplicaOp
     | DropRoleOp
 )
+ClusterOp: TypeAlias = (
+    AlterClusterOp
+    | AlterClusterProfileOp
+    | FinishReconfigurationOp
+    | MoveReplicaOp
+    | RecordReplicaRestartOp
+    | StartReconfigurationOp
+    | SwapClustersOp
+)
 AlterOp: TypeAlias = (
-    AlterClusterProfileOp
+    ClusterOp
     | RenameItemOp
     | RenameObjectOp
     | ChangeOwnerOp
+    | SetClusterOp
     | SetCommentOp
     | SetHistoryOp
 )
-GrantOp: TypeAlias = GrantRoleOp | RevokeRoleOp | SetDefaultPrivilegeOp | SetSystemPrivilegeOp
+GrantOp: TypeAlias = (
+    GrantRoleOp | RevokeRoleOp | SetDefaultPrivilegeOp | SetSystemPrivilegeOp | PrivilegeOp
+)
 NoteOp: TypeAlias = SetConfigOp | SetSettingOp | SetSystemConfigurationOp | RecordStorageUsageOp
 
 Op: TypeAlias = CreateOp | DropOp | AlterOp | GrantOp | NoteOp | AllocateIdsOp

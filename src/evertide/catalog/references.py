@@ -26,7 +26,9 @@ from evertide.catalog.objects import (
     Schema,
     Secret,
     Setting,
+    Sink,
     StorageUsage,
+    Subsource,
     SystemConfiguration,
     SystemObjectMapping,
     SystemPrivilege,
@@ -153,17 +155,17 @@ def references_of(found: CatalogObject) -> Iterator[ObjectKey]:
     """Keys of the objects that must exist as long as this one does; some may come twice."""
     match found:
         case Database() | Cluster():
-            yield _role(found.owner)
-        case Schema(database_id=database_id, owner=owner):
+            yield from _of_acl(found)
+        case Schema(database_id=database_id):
             yield from _in_database(database_id)
-            yield _role(owner)
+            yield from _of_acl(found)
         case ClusterReplica() | ClusterProfile() | IntrospectionSourceIndex():
             yield from _of_cluster(found)
         case Item():
             yield from _of_item(found)
         case Secret():
             yield _SCHEMA, found.schema_id
-            yield _role(found.owner)
+            yield from _of_acl(found)
         case RoleMembership() | DefaultPrivilege() | SystemPrivilege():
             yield from _of_grant(found)
         case Comment(object_kind=kind, object_id=object_id):
@@ -184,6 +186,17 @@ def references_of(found: CatalogObject) -> Iterator[ObjectKey]:
             assert_never(found)
 
 
+def _of_acl(found: Database | Schema | Cluster | Item | Secret) -> Iterator[ObjectKey]:
+    """The owner, and whoever else is named as one who may do something with the object."""
+    owner = found.owner
+    yield _role(owner)
+    for grantee, grantor in ((entry.grantee, entry.grantor) for entry in found.privileges):
+        if grantee not in (owner, PUBLIC_ROLE_ID):
+            yield _role(grantee)
+        if grantor != owner:
+            yield _role(grantor)
+
+
 def _of_cluster(
     found: ClusterReplica | ClusterProfile | IntrospectionSourceIndex,
 ) -> Iterator[ObjectKey]:
@@ -196,11 +209,14 @@ def _of_cluster(
 
 def _of_item(item: Item) -> Iterator[ObjectKey]:
     yield _SCHEMA, item.schema_id
-    yield _role(item.owner)
+    yield from _of_acl(item)
     if item.cluster_id is not None:
         yield _CLUSTER, item.cluster_id
-    if isinstance(item.definition, Index):
-        yield _ITEM, item.definition.on_id
+    match item.definition:
+        case Index(on_id=item_id) | Sink(from_id=item_id) | Subsource(source_id=item_id):
+            yield _ITEM, item_id
+        case _:
+            pass
     for dependency in item.depends_on:
         yield _ITEM, dependency
 

@@ -12,6 +12,7 @@ from evertide.catalog.alter import (
     change_owner,
     rename_item,
     rename_object,
+    set_cluster,
     set_comment,
     set_history,
 )
@@ -29,11 +30,16 @@ from evertide.catalog.create import (
     create_secret,
 )
 from evertide.catalog.draft import Allocator, Draft
-from evertide.catalog.drop import drop_database, drop_items, drop_role, drop_schema, drop_secret
+from evertide.catalog.drop import drop_database, drop_items, drop_schema, drop_secret
+from evertide.catalog.drop_role import drop_role
 from evertide.catalog.grants import (
+    alter_role,
+    grant_privileges,
     grant_role,
+    revoke_privileges,
     revoke_role,
     set_default_privilege,
+    set_role_variable,
     set_system_privilege,
 )
 from evertide.catalog.notes import (
@@ -45,9 +51,11 @@ from evertide.catalog.notes import (
 from evertide.catalog.objects import CatalogUpdate, Item
 from evertide.catalog.ops import (
     AllocateIdsOp,
+    AlterClusterOp,
     AlterClusterProfileOp,
     AlterOp,
     ChangeOwnerOp,
+    ClusterOp,
     CreateClusterOp,
     CreateClusterProfileOp,
     CreateClusterReplicaOp,
@@ -66,14 +74,18 @@ from evertide.catalog.ops import (
     DropRoleOp,
     DropSchemaOp,
     DropSecretOp,
+    FinishReconfigurationOp,
     GrantOp,
     GrantRoleOp,
+    MoveReplicaOp,
     NoteOp,
     Op,
+    RecordReplicaRestartOp,
     RecordStorageUsageOp,
     RenameItemOp,
     RenameObjectOp,
     RevokeRoleOp,
+    SetClusterOp,
     SetCommentOp,
     SetConfigOp,
     SetDefaultPrivilegeOp,
@@ -81,11 +93,27 @@ from evertide.catalog.ops import (
     SetSettingOp,
     SetSystemConfigurationOp,
     SetSystemPrivilegeOp,
+    StartReconfigurationOp,
+    SwapClustersOp,
+)
+from evertide.catalog.privilege_ops import (
+    AlterRoleOp,
+    GrantPrivilegesOp,
+    RevokePrivilegesOp,
+    SetRoleVariableOp,
 )
 from evertide.catalog.profiles import (
     alter_cluster_profile,
     create_cluster_profile,
     drop_cluster_profile,
+    move_replica,
+)
+from evertide.catalog.reconfigure import (
+    alter_cluster,
+    finish_reconfiguration,
+    record_replica_restart,
+    start_reconfiguration,
+    swap_clusters,
 )
 from evertide.catalog.snapshot import Snapshot
 
@@ -197,9 +225,10 @@ def _drop(draft: Draft, op: DropOp) -> None:
 
 
 def _alter(draft: Draft, op: AlterOp) -> None:
+    if isinstance(op, ClusterOp):
+        _alter_cluster(draft, op)
+        return
     match op:
-        case AlterClusterProfileOp():
-            alter_cluster_profile(draft, op)
         case RenameItemOp():
             rename_item(draft, op)
         case RenameObjectOp():
@@ -210,6 +239,28 @@ def _alter(draft: Draft, op: AlterOp) -> None:
             set_comment(draft, op)
         case SetHistoryOp():
             set_history(draft, op)
+        case SetClusterOp():
+            set_cluster(draft, op)
+        case _:
+            assert_never(op)
+
+
+def _alter_cluster(draft: Draft, op: ClusterOp) -> None:
+    match op:
+        case AlterClusterOp():
+            alter_cluster(draft, op)
+        case AlterClusterProfileOp():
+            alter_cluster_profile(draft, op)
+        case MoveReplicaOp():
+            move_replica(draft, op)
+        case SwapClustersOp():
+            swap_clusters(draft, op)
+        case StartReconfigurationOp():
+            start_reconfiguration(draft, op)
+        case FinishReconfigurationOp():
+            finish_reconfiguration(draft, op)
+        case RecordReplicaRestartOp():
+            record_replica_restart(draft, op)
         case _:
             assert_never(op)
 
@@ -224,6 +275,14 @@ def _grant(draft: Draft, op: GrantOp) -> None:
             set_default_privilege(draft, op)
         case SetSystemPrivilegeOp():
             set_system_privilege(draft, op)
+        case GrantPrivilegesOp():
+            grant_privileges(draft, op)
+        case RevokePrivilegesOp():
+            revoke_privileges(draft, op)
+        case AlterRoleOp():
+            alter_role(draft, op)
+        case SetRoleVariableOp():
+            set_role_variable(draft, op)
         case _:
             assert_never(op)
 

@@ -20,7 +20,10 @@ from evertide.catalog.objects import (
     ManagedCluster,
     MaterializedView,
     ObjectKind,
+    Sink,
+    Source,
     StorageUsage,
+    Subsource,
     TimelineTimestamp,
 )
 from evertide.catalog.references import OID_ALLOCATOR, ids_of, oids_of
@@ -70,15 +73,24 @@ def _odd_numbers(found: CatalogObject) -> Iterator[str]:
     match found:
         case TimelineTimestamp(ts=ts) | Item(definition=MaterializedView(as_of=ts)):
             yield from _odd_time(ts)
+        case Item(definition=Source() | Subsource() | Sink() as definition):
+            yield from _odd_time(definition.as_of)
+            if isinstance(definition, Source) and definition.load.tick_ms < 1:
+                yield f"has ticks of {definition.load.tick_ms} ms, which is not positive"
         case StorageUsage():
             yield from _odd_time(found.collected_at_ms)
             yield from _negative("size", found.size_bytes)
         case Config(value=value):
             yield from _negative("value", value)
-        case ClusterProfile(replication_factor=int(factor)):
+        case ClusterProfile():
+            yield from _negative("replication factor", found.replication_factor or 0)
+            if found.expires_at_ms is not None:
+                yield from _odd_time(found.expires_at_ms)
+        case Cluster(variant=ManagedCluster(replication_factor=factor, pending=pending)):
             yield from _negative("replication factor", factor)
-        case Cluster(variant=ManagedCluster(replication_factor=factor)):
-            yield from _negative("replication factor", factor)
+            if pending is not None:
+                yield from _negative("replication factor", pending.target.replication_factor)
+                yield from _odd_time(pending.deadline_ms)
         case IdAllocator(name=name, next_number=number):
             last = _LAST_OID if name == OID_ALLOCATOR else _LAST_NUMBER
             if not 1 <= number <= last:

@@ -15,6 +15,7 @@ _TABLE_TYPES: Final = {
     ItemKind.TABLE: "BASE TABLE",
     ItemKind.VIEW: "VIEW",
     ItemKind.MATERIALIZED_VIEW: "MATERIALIZED VIEW",
+    ItemKind.SOURCE: "SOURCE",
 }
 _BINARY_PRECISIONS: Final = {
     Kind.INT2: 16, Kind.INT4: 32, Kind.INT8: 64, Kind.FLOAT4: 24, Kind.FLOAT8: 53,
@@ -184,3 +185,5 @@ PROJECTIONS: Final[Mapping[str, Projection]] = {
     "tables": tables,
     "views": views,
 }
+# What may be done with tables: only what concerns whoever looks is shown.
+DYNAMIC: Final = frozenset({"role_table_grants", "table_privileges"})

@@ -2,12 +2,16 @@
 
 from typing import Final
 
-from evertide.catalog.builtin import notes, project
+from evertide.catalog.builtin import clusters, external, notes, project, rights
 from evertide.catalog.builtin.relation import Builtin, Projection, no_rows, shape
 
 _PRIVILEGES: Final = "privileges text[]!"
 _CREATED: Final = "create_sql text, redacted_create_sql text"
 _ITEM: Final = "id text!, oid oid!, schema_id text!, name text!"
+_STATUS: Final = (
+    "id text!, name text!, type text!, last_status_change_at timestamptz, status text!, "
+    "error text, details jsonb"
+)
 _OBJECT: Final = f"{_ITEM}, type text!, owner_id text!, cluster_id text, privileges text[]"
 
 
@@ -49,14 +53,14 @@ MZ_CATALOG: Final = (
         f"id text!, name text!, owner_id text!, {_PRIVILEGES}, managed bool!, size text, "
         "replication_factor uint4, disk bool, availability_zones text-list, "
         "introspection_debugging bool, introspection_interval interval, virtual bool!",
-        project.clusters,
+        clusters.clusters,
     ),
     _mz(
         16_704,
         "mz_cluster_replicas",
         "id text!, name text!, cluster_id text!, size text, availability_zone text, "
         "owner_id text!, disk bool, profile_id text",
-        project.cluster_replicas,
+        clusters.cluster_replicas,
     ),
     _mz(
         16_705,
@@ -112,12 +116,14 @@ MZ_CATALOG: Final = (
         f"{_ITEM}, type text!, connection_id text, size text, envelope_type text, "
         "key_format text, value_format text, cluster_id text, owner_id text!, "
         f"{_PRIVILEGES}, {_CREATED}",
+        external.sources,
     ),
     _mz(
         16_715,
         "mz_sinks",
         f"{_ITEM}, type text!, connection_id text, size text, envelope_type text, format text, "
         f"key_format text, value_format text, cluster_id text!, owner_id text!, {_CREATED}",
+        external.sinks,
     ),
     _mz(
         16_716,
@@ -164,6 +170,7 @@ MZ_CATALOG: Final = (
         16_727,
         "mz_role_parameters",
         "role_id text!, parameter_name text!, parameter_value text!",
+        rights.role_parameters,
     ),
     _mz(
         16_728,
@@ -197,9 +204,10 @@ MZ_CATALOG: Final = (
     _mz(
         16_734,
         "mz_cluster_profiles",
-        "id text!, name text!, cluster_id text!, owner_id text!, managed bool!, size text, "
-        "replication_factor uint4, billed bool!, profile_id text!",
-        notes.cluster_profiles,
+        "cluster_id text!, profile_id text!, name text!, managed bool!, size text, "
+        "replication_factor uint4, billed_as text, introspection_debugging bool!, "
+        "introspection_interval interval, owner_id text!, expires_at timestamptz",
+        clusters.cluster_profiles,
     ),
 )
 
@@ -278,5 +286,28 @@ MZ_INTERNAL: Final = (
         "mz_history_retention_strategies",
         "id text!, strategy text!, value jsonb!",
         project.history_retention_strategies,
+    ),
+    _internal(16_870, "mz_source_statuses", _STATUS, None),
+    _internal(16_871, "mz_sink_statuses", _STATUS, None),
+    _internal(16_840, "mz_internal_cluster_replicas", "id text!", clusters.internal_replicas),
+    _internal(16_841, "mz_pending_cluster_replicas", "id text!", clusters.pending_replicas),
+    _internal(
+        16_842,
+        "mz_cluster_workload_classes",
+        "id text!, workload_class text",
+        clusters.workload_classes,
+    ),
+    _internal(
+        16_843,
+        "mz_cluster_schedules",
+        "cluster_id text!, type text!, refresh_hydration_time_estimate interval",
+        clusters.schedules,
+    ),
+    _internal(
+        16_844,
+        "mz_cluster_reconfigurations",
+        "cluster_id text!, status text!, started_at timestamptz!, deadline timestamptz!, "
+        "on_timeout text!, target_size text!, target_replication_factor uint4!",
+        clusters.reconfigurations,
     ),
 )

@@ -1,10 +1,10 @@
-"""mz_catalog and mz_internal: grants, comments, secrets, profiles, storage usage."""
+"""mz_catalog and mz_internal: grants, comments, secrets, storage usage."""
 
 from collections.abc import Iterable, Iterator
 
 from evertide.catalog.builtin.relation import OWNER_OF_BUILTINS, Builtin, Viewpoint
+from evertide.catalog.builtin.rights import acl_text, acl_texts
 from evertide.catalog.objects import (
-    PUBLIC_ROLE_ID,
     Comment,
     DefaultPrivilege,
     IntrospectionSourceIndex,
@@ -14,10 +14,7 @@ from evertide.catalog.objects import (
     SystemPrivilege,
 )
 from evertide.vocab.datum import Row
-from evertide.vocab.ids import ItemId, RoleId
-
-# What may be done with one object is not stored, so nobody is named.
-NO_PRIVILEGES: Row = ()
+from evertide.vocab.ids import ItemId
 
 
 def role_members(at: Viewpoint) -> Iterable[Row]:
@@ -33,16 +30,7 @@ def default_privileges(at: Viewpoint) -> Iterable[Row]:
 
 def system_privileges(at: Viewpoint) -> Iterable[Row]:
     for p in at.snapshot.of_type(SystemPrivilege):
-        yield (access_item(p.grantee, p.privileges, p.grantor),)
-
-
-def access_item(grantee: RoleId, privileges: str, grantor: RoleId) -> str:
-    """One entry of an access list, in PostgreSQL's form but with ids: everyone has no name.
-
-    >>> access_item(RoleId("u1"), "RB", RoleId("s1"))
-    'u1=RB/s1'
-    """
-    return f"{'' if grantee == PUBLIC_ROLE_ID else grantee}={privileges}/{grantor}"
+        yield (acl_text(at.snapshot, p.grantee, p.privileges, p.grantor),)
 
 
 def comments(at: Viewpoint) -> Iterable[Row]:
@@ -54,13 +42,7 @@ def comments(at: Viewpoint) -> Iterable[Row]:
 
 def secrets(at: Viewpoint) -> Iterable[Row]:
     for s in at.snapshot.secrets.values():
-        yield s.secret_id, s.oid, s.schema_id, s.name, s.owner, NO_PRIVILEGES
-
-
-def cluster_profiles(at: Viewpoint) -> Iterable[Row]:
-    for p in at.snapshot.profiles.values():
-        named = (p.profile_id, p.name, p.cluster_id, p.owner)
-        yield *named, p.managed, p.size, p.replication_factor, p.billed, p.profile_id
+        yield s.secret_id, s.oid, s.schema_id, s.name, s.owner, acl_texts(s, at.snapshot)
 
 
 def introspection_indexes(

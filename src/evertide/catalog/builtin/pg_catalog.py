@@ -4,8 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Final
 
+from evertide.catalog.acl import acting_roles, system_letters
 from evertide.catalog.builtin.postgres import constant_rows, pg_template
 from evertide.catalog.builtin.relation import Builtin, Projection, Viewpoint
+from evertide.catalog.builtin.rights import acl_texts
 from evertide.catalog.builtin.text import query_text
 from evertide.catalog.builtin.types import pg_types, type_storages
 from evertide.catalog.objects import (
@@ -41,6 +43,7 @@ _RELKINDS: Final = {
     ItemKind.VIEW: "v",
     ItemKind.MATERIALIZED_VIEW: "m",
     ItemKind.INDEX: "i",
+    ItemKind.SOURCE: "r",
 }
 _ACCESS_METHODS: Final = {"r": _HEAP, "v": 0, "m": _HEAP, "i": _BTREE}
 
@@ -50,7 +53,8 @@ def namespaces(at: Viewpoint) -> Iterable[Row]:
     for schema_id in sorted(at.visible_schemas()):
         schema = at.snapshot.schemas[schema_id]
         owner = role_oid(at, schema.owner)
-        yield template.row(oid=schema.oid, nspname=schema.name, nspowner=owner)
+        acl = acl_texts(schema, at.snapshot)
+        yield template.row(oid=schema.oid, nspname=schema.name, nspowner=owner, nspacl=acl)
 
 
 def classes(at: Viewpoint) -> Iterable[Row]:
@@ -65,6 +69,8 @@ def classes(at: Viewpoint) -> Iterable[Row]:
             relnatts=b.desc.arity,
         )
     for i in at.visible_items():
+        if i.kind not in _RELKINDS:
+            continue  # a sink is nothing that could be read
         yield _class_row(
             oid=i.oid,
             relname=i.name,
@@ -73,6 +79,7 @@ def classes(at: Viewpoint) -> Iterable[Row]:
             relkind=_RELKINDS[i.kind],
             relnatts=i.desc.arity,
             relhasindex=bool(at.snapshot.indexes_on(i.item_id)),
+            relacl=acl_texts(i, at.snapshot) or None,
         )
 
 
@@ -236,6 +243,7 @@ def databases(at: Viewpoint) -> Iterable[Row]:
             dattablespace=_DEFAULT_TABLESPACE,
             datcollate="C",
             datctype="C",
+            datacl=acl_texts(database, at.snapshot),
         )
 
 
@@ -250,14 +258,15 @@ def authids(at: Viewpoint) -> Iterable[Row]:
 def _roles(at: Viewpoint, relation: str, **values: Datum) -> Iterator[Row]:
     template = pg_template(relation)
     for role in at.snapshot.roles.values():
+        letters = system_letters(at.snapshot, acting_roles(at.snapshot, role.role_id))
         yield template.row(
             oid=role.oid,
             rolname=role.name,
             rolsuper=role.superuser,
             rolinherit=True,
-            rolcreaterole=role.superuser,
-            rolcreatedb=role.superuser,
-            rolcanlogin=True,
+            rolcreaterole=role.superuser or "R" in letters,
+            rolcreatedb=role.superuser or "B" in letters,
+            rolcanlogin=role.login is not False,
             rolreplication=False,
             rolbypassrls=role.superuser,
             rolconnlimit=-1,

@@ -4,14 +4,20 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from evertide.catalog.builtin.external import writing_cluster
 from evertide.catalog.builtin.notes import (
-    NO_PRIVILEGES,
     introspection_index_rows,
     introspection_indexes,
     secrets,
 )
 from evertide.catalog.builtin.postgres import pg_desc
 from evertide.catalog.builtin.relation import OWNER_OF_BUILTINS, Builtin, Viewpoint
+from evertide.catalog.builtin.rights import (
+    OF_SYSTEM_TABLES,
+    OF_SYSTEM_VIEWS,
+    OF_TYPES,
+    acl_texts,
+)
 from evertide.catalog.builtin.text import query_text, redacted
 from evertide.catalog.builtin.types import pg_types
 from evertide.catalog.objects import (
@@ -19,7 +25,6 @@ from evertide.catalog.objects import (
     Index,
     Item,
     ItemKind,
-    ManagedCluster,
 )
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import SchemaId
@@ -29,57 +34,46 @@ from evertide.vocab.sql_type import Kind, SqlType
 
 def databases(at: Viewpoint) -> Iterable[Row]:
     for d in at.snapshot.databases.values():
-        yield d.database_id, d.oid, d.name, d.owner, NO_PRIVILEGES
+        yield d.database_id, d.oid, d.name, d.owner, acl_texts(d, at.snapshot)
 
 
 def schemas(at: Viewpoint) -> Iterable[Row]:
     for s in at.snapshot.schemas.values():
-        yield s.schema_id, s.oid, s.database_id, s.name, s.owner, NO_PRIVILEGES
+        privileges = acl_texts(s, at.snapshot)
+        yield s.schema_id, s.oid, s.database_id, s.name, s.owner, privileges
 
 
 def roles(at: Viewpoint) -> Iterable[Row]:
     for r in at.snapshot.roles.values():
-        yield r.role_id, r.oid, r.name, True, True, r.superuser
-
-
-def clusters(at: Viewpoint) -> Iterable[Row]:
-    for c in at.snapshot.clusters.values():
-        managed = c.variant if isinstance(c.variant, ManagedCluster) else None
-        size = None if managed is None else managed.size
-        factor = None if managed is None else managed.replication_factor
-        shown = (c.cluster_id, c.name, c.owner, NO_PRIVILEGES, managed is not None, size, factor)
-        yield *shown, None, None, None, None, c.is_virtual
-
-
-def cluster_replicas(at: Viewpoint) -> Iterable[Row]:
-    for r in at.snapshot.replicas.values():
-        yield r.replica_id, r.name, r.cluster_id, r.size, None, r.owner, None, r.profile_id
+        yield r.role_id, r.oid, r.name, True, r.login is not False, r.superuser
 
 
 def tables(at: Viewpoint) -> Iterable[Row]:
+    nothing = (None, None, None)
     for b, schema_id in _builtins(at, is_view=False):
-        shown = (b.item_id, b.oid, schema_id, b.name, OWNER_OF_BUILTINS, NO_PRIVILEGES)
-        yield *shown, None, None, None
+        yield b.item_id, b.oid, schema_id, b.name, OWNER_OF_BUILTINS, OF_SYSTEM_TABLES, *nothing
     for i in _items(at, ItemKind.TABLE):
-        shown = (i.item_id, i.oid, i.schema_id, i.name, i.owner, NO_PRIVILEGES)
+        shown = (i.item_id, i.oid, i.schema_id, i.name, i.owner, acl_texts(i, at.snapshot))
         yield *shown, i.create_sql, redacted(i.create_sql), None
 
 
 def views(at: Viewpoint) -> Iterable[Row]:
     for b, schema_id in _builtins(at, is_view=True):
-        shown = (b.item_id, b.oid, schema_id, b.name, None, OWNER_OF_BUILTINS, NO_PRIVILEGES)
+        shown = (b.item_id, b.oid, schema_id, b.name, None, OWNER_OF_BUILTINS, OF_SYSTEM_VIEWS)
         yield *shown, None, None
     for i in _items(at, ItemKind.VIEW):
         named = (i.item_id, i.oid, i.schema_id, i.name)
         created = (i.create_sql, redacted(i.create_sql))
-        yield *named, query_text(i.create_sql), i.owner, NO_PRIVILEGES, *created
+        guarded = (i.owner, acl_texts(i, at.snapshot))
+        yield *named, query_text(i.create_sql), *guarded, *created
 
 
 def materialized_views(at: Viewpoint) -> Iterable[Row]:
     for i in _items(at, ItemKind.MATERIALIZED_VIEW):
         named = (i.item_id, i.oid, i.schema_id, i.name, i.cluster_id)
         created = (i.create_sql, redacted(i.create_sql))
-        yield *named, query_text(i.create_sql), i.owner, NO_PRIVILEGES, *created
+        guarded = (i.owner, acl_texts(i, at.snapshot))
+        yield *named, query_text(i.create_sql), *guarded, *created
 
 
 def indexes(at: Viewpoint) -> Iterable[Row]:
@@ -101,7 +95,7 @@ def columns(at: Viewpoint) -> Iterable[Row]:
         nobody: Sequence[str | None] = [None] * builtin.desc.arity
         yield from _columns(builtin.item_id, builtin.desc, nobody)
     for item in at.snapshot.items.values():
-        if item.kind is not ItemKind.INDEX:
+        if item.kind not in (ItemKind.INDEX, ItemKind.SINK):
             defaults = [column.default for column in item.columns]
             yield from _columns(item.item_id, item.desc, defaults)
 
@@ -126,26 +120,28 @@ def type_name(sql_type: SqlType) -> str:
 
 
 def relations(at: Viewpoint) -> Iterable[Row]:
-    return (row for row in objects(at) if row[4] not in ("index", "secret", "type"))
+    return (row for row in objects(at) if row[4] not in ("index", "secret", "sink", "type"))
 
 
 def objects(at: Viewpoint) -> Iterable[Row]:
     for is_view, kind in ((False, "table"), (True, "view")):
         for b, schema_id in _builtins(at, is_view=is_view):
             named = (b.item_id, b.oid, schema_id, b.name, kind)
-            yield *named, OWNER_OF_BUILTINS, None, NO_PRIVILEGES
+            yield *named, OWNER_OF_BUILTINS, None, OF_SYSTEM_VIEWS if is_view else OF_SYSTEM_TABLES
     for row in types(at):
-        yield *row[:4], "type", row[5], None, NO_PRIVILEGES
+        yield *row[:4], "type", row[5], None, OF_TYPES
     internal = {b.name: schema_id for b, schema_id in _builtins(at, is_view=False)}
     for index, relation, name in introspection_indexes(at):
         shown = (index.index_id, index.oid, internal[relation.name], name, "index")
         yield *shown, OWNER_OF_BUILTINS, index.cluster_id, None
     for row in secrets(at):
-        yield *row[:4], "secret", row[4], None, NO_PRIVILEGES
+        yield *row[:4], "secret", row[4], None, row[5]
     for i in at.snapshot.items.values():
         named = (i.item_id, i.oid, i.schema_id, i.name, i.kind.value)
-        privileges = None if i.kind is ItemKind.INDEX else NO_PRIVILEGES
-        yield *named, i.owner, i.cluster_id, privileges
+        cluster_id = writing_cluster(i, at.snapshot)
+        unguarded = i.kind in (ItemKind.INDEX, ItemKind.SINK)
+        privileges = None if unguarded else acl_texts(i, at.snapshot)
+        yield *named, i.owner, cluster_id, privileges
 
 
 # pg_type.typcategory in the peer's words.
@@ -170,7 +166,7 @@ def types(at: Viewpoint) -> Iterable[Row]:
         assert isinstance(oid, int), "an oid is a number"
         assert isinstance(namespace, int), "an oid is a number"
         named = (f"s{oid}", oid, schema_ids[namespace], name, _CATEGORIES[category])
-        yield *named, OWNER_OF_BUILTINS, NO_PRIVILEGES, None, None
+        yield *named, OWNER_OF_BUILTINS, OF_TYPES, None, None
 
 
 def base_types(at: Viewpoint) -> Iterable[Row]:

@@ -7,6 +7,8 @@ from evertide.catalog.builtin import information_schema, pg_catalog
 from evertide.catalog.builtin.mz_catalog import MZ_CATALOG, MZ_INTERNAL
 from evertide.catalog.builtin.postgres import PostgresRelation, postgres_relations
 from evertide.catalog.builtin.relation import Builtin, Projection, Viewpoint, no_rows
+from evertide.catalog.builtin.resources import RESOURCES
+from evertide.catalog.builtin.rights import MZ_SHOW
 from evertide.catalog.snapshot import Snapshot
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId, ItemId
@@ -26,13 +28,21 @@ def _postgres_builtins() -> Iterator[Builtin]:
 
 def _postgres_rows(relation: PostgresRelation) -> Projection | None:
     if relation.schema == "information_schema":
+        if relation.name in information_schema.DYNAMIC:
+            return None
         return information_schema.PROJECTIONS.get(relation.name, no_rows)
     if relation.name in pg_catalog.DYNAMIC:
         return None
     return pg_catalog.PROJECTIONS.get(relation.name, no_rows)
 
 
-BUILTINS: Final[tuple[Builtin, ...]] = (*MZ_CATALOG, *MZ_INTERNAL, *_postgres_builtins())
+BUILTINS: Final[tuple[Builtin, ...]] = (
+    *MZ_CATALOG,
+    *MZ_INTERNAL,
+    *RESOURCES,
+    *MZ_SHOW,
+    *_postgres_builtins(),
+)
 
 _BY_NAME: Final[Mapping[tuple[str, str], Builtin]] = {(b.schema, b.name): b for b in BUILTINS}
 _BY_ID: Final[Mapping[str, Builtin]] = {b.global_id: b for b in BUILTINS}

@@ -3,13 +3,19 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+import msgspec
+
 from evertide.catalog.draft import Allocator, Draft
 from evertide.catalog.durable.codec import CATALOG_VERSION, GENERATION_CONFIG, VERSION_CONFIG
+from evertide.catalog.kinds.privileges import granted
 from evertide.catalog.objects import (
     PUBLIC_ROLE_ID,
+    AclItem,
     CatalogObject,
     CatalogUpdate,
+    Cluster,
     Config,
+    Database,
     DefaultPrivilege,
     IdAllocator,
     Role,
@@ -54,7 +60,12 @@ _DEFAULT_PRIVILEGES: Final = (
     ("type", PUBLIC_ROLE_ID),
 )
 _USAGE: Final = "U"
-_ALL_OF_SYSTEM: Final = "RBN"
+_ALL_OF_SYSTEM: Final = "RBNP"
+_SYSTEM_SCHEMA_ACL: Final = (
+    AclItem(SYSTEM_ROLE_ID, SYSTEM_ROLE_ID, "UC"),
+    AclItem(SUPPORT_ROLE_ID, SYSTEM_ROLE_ID, _USAGE),
+    AclItem(PUBLIC_ROLE_ID, SYSTEM_ROLE_ID, _USAGE),
+)
 
 
 def bootstrap_updates(environment_id: EnvironmentId, now_ms: int) -> tuple[CatalogUpdate, ...]:
@@ -72,6 +83,14 @@ def bootstrap_updates(environment_id: EnvironmentId, now_ms: int) -> tuple[Catal
         CreateClusterOp(name=DEFAULT_CLUSTER, owner=DEFAULT_ROLE_ID, variant=VirtualCluster()),
     ):
         apply_op(draft, op)
+    # Whoever connects finds a place to look around in.
+    first: list[Database | Cluster] = [
+        *draft.snapshot.databases.values(),
+        *draft.snapshot.clusters.values(),
+    ]
+    for shared in first:
+        acl = granted(shared.privileges, PUBLIC_ROLE_ID, shared.owner, _USAGE)
+        draft.replace(shared, msgspec.structs.replace(shared, privileges=acl))
     return draft.updates()
 
 
@@ -83,6 +102,7 @@ def _system_objects(environment_id: EnvironmentId) -> Sequence[CatalogObject]:
             database_id=None,
             name=name,
             owner=SYSTEM_ROLE_ID,
+            privileges=_SYSTEM_SCHEMA_ACL,
         )
         for schema_id, oid, name in _SYSTEM_SCHEMAS
     )

@@ -1,11 +1,61 @@
 """Clusters, their profiles and replicas, and what each cluster keeps about itself."""
 
-from typing import ClassVar, TypeAlias
+from enum import StrEnum
+from typing import ClassVar, Final, TypeAlias
 
 import msgspec
 
 from evertide.catalog.kinds.kind import ObjectKind
+from evertide.catalog.kinds.privileges import Acl
 from evertide.vocab.ids import ClusterId, GlobalId, ProfileId, ReplicaId, RoleId
+
+# Whom unbilled replicas are billed to: nobody.
+UNBILLED: Final = "unbilled"
+
+
+class Introspection(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How closely replicas watch themselves."""
+
+    interval_ms: int | None = 1_000  # between reports; None: no reports
+    debugging: bool = False
+
+
+USUAL_INTROSPECTION: Final = Introspection()
+
+
+class OnTimeout(StrEnum):
+    """What becomes of a reconfiguration that is not ready by its deadline."""
+
+    COMMIT = "commit"
+    ROLLBACK = "rollback"
+
+
+class ManagedTarget(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What a managed cluster is to become."""
+
+    size: str
+    replication_factor: int
+    introspection: Introspection = USUAL_INTROSPECTION
+
+
+class Reconfiguration(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A change of size that waits until new replicas, marked pending, have caught up.
+
+    It is part of the cluster's record, so that whoever follows the catalog can finish it.
+    """
+
+    target: ManagedTarget
+    started_at_ms: int
+    deadline_ms: int
+    on_timeout: OnTimeout
+    # False: the old replicas stay until the deadline whatever the new ones have reached.
+    until_ready: bool = True
+
+
+class RefreshSchedule(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Replicas are there around the refreshes of the cluster's views; the peer's ON REFRESH."""
+
+    hydration_time_estimate_ms: int = 0
 
 
 class VirtualCluster(
@@ -15,12 +65,20 @@ class VirtualCluster(
 
 
 class ManagedCluster(
-    msgspec.Struct, frozen=True, kw_only=True, tag_field="is", tag="managed", gc=False
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    tag_field="is",
+    tag="managed",
+    gc=False,
 ):
     """Replicas r1..rN follow from size and replication factor."""
 
     size: str
     replication_factor: int
+    introspection: Introspection = USUAL_INTROSPECTION
+    schedule: RefreshSchedule | None = None  # None: manual, replicas are always there
+    pending: Reconfiguration | None = None  # None: it is what it says
 
 
 class UnmanagedCluster(
@@ -42,6 +100,8 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     name: str
     owner: RoleId
     variant: ClusterVariant
+    privileges: Acl = ()
+    workload_class: str | None = None
 
     @property
     def is_virtual(self) -> bool:
@@ -62,6 +122,10 @@ class ClusterReplica(
     name: str
     size: str | None  # None: runs in the pool of virtual clusters
     owner: RoleId
+    internal: bool = False  # lent by the system's users, beside those that the size asks for
+    billed_as: str | None = None  # None: as its profile is
+    pending: bool = False  # made by a reconfiguration that has not finished
+    introspection: Introspection = USUAL_INTROSPECTION
 
 
 class ClusterProfile(
@@ -81,12 +145,25 @@ class ClusterProfile(
     owner: RoleId
     size: str | None  # None: unmanaged, its replicas are made by name
     replication_factor: int | None  # None: unmanaged
-    billed: bool = True
+    billed_as: str | None = None  # None: to the customer; UNBILLED: to nobody
+    introspection: Introspection = USUAL_INTROSPECTION
+    expires_at_ms: int | None = None  # epoch; None: stays until it is dropped
 
     @property
     def managed(self) -> bool:
         """Whether its replicas follow from size and replication factor."""
         return self.size is not None
+
+
+# What lives in a cluster's namespace.
+ClusterItem: TypeAlias = ClusterReplica | ClusterProfile
+
+
+def billed_as(replica: ClusterReplica, profile: ClusterProfile | None) -> str | None:
+    """Who pays for a replica: whoever it names itself, or its profile; None: the customer."""
+    if replica.billed_as is not None or profile is None:
+        return replica.billed_as
+    return profile.billed_as
 
 
 class IntrospectionSourceIndex(

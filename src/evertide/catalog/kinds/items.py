@@ -7,7 +7,9 @@ from typing import ClassVar, TypeAlias
 
 import msgspec
 
+from evertide.catalog.kinds.external import Sink, Source, Subsource
 from evertide.catalog.kinds.kind import ObjectKind
+from evertide.catalog.kinds.privileges import Acl
 from evertide.vocab.ids import ClusterId, DatabaseId, GlobalId, ItemId, RoleId, SchemaId, ShardId
 from evertide.vocab.relation_desc import ColumnDesc, RelationDesc
 from evertide.vocab.sql_type import Kind, SqlType
@@ -24,6 +26,7 @@ class Database(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     oid: int
     name: str
     owner: RoleId
+    privileges: Acl = ()
 
 
 class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
@@ -37,6 +40,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     database_id: DatabaseId | None  # None: a system schema, seen from every database
     name: str
     owner: RoleId
+    privileges: Acl = ()
 
 
 class StoredType(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -169,7 +173,7 @@ class Index(
     history_ms: int | None = None
 
 
-Definition: TypeAlias = Table | View | MaterializedView | Index
+Definition: TypeAlias = Table | View | MaterializedView | Index | Source | Subsource | Sink
 
 
 class ItemKind(StrEnum):
@@ -179,6 +183,8 @@ class ItemKind(StrEnum):
     VIEW = "view"
     MATERIALIZED_VIEW = "materialized-view"
     INDEX = "index"
+    SOURCE = "source"
+    SINK = "sink"
 
     @property
     def sql_words(self) -> str:
@@ -195,6 +201,9 @@ _ITEM_KINDS: dict[type[Definition], ItemKind] = {
     View: ItemKind.VIEW,
     MaterializedView: ItemKind.MATERIALIZED_VIEW,
     Index: ItemKind.INDEX,
+    Source: ItemKind.SOURCE,
+    Subsource: ItemKind.SOURCE,
+    Sink: ItemKind.SINK,
 }
 
 
@@ -213,6 +222,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     versions: tuple[ItemVersion, ...]  # oldest first; the last is current
     depends_on: tuple[ItemId, ...] = ()  # direct ones, builtins included
     definition: Definition
+    privileges: Acl = ()  # of an index or a sink: none
 
     @property
     def kind(self) -> ItemKind:
@@ -237,23 +247,23 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def shard_id(self) -> ShardId | None:
         """Where its rows are durable; None: nowhere."""
         match self.definition:
-            case Table(shard_id=shard_id) | MaterializedView(shard_id=shard_id):
-                return shard_id
-            case View() | Index():
+            case Table() | MaterializedView() | Source() | Subsource():
+                return self.definition.shard_id
+            case View() | Index() | Sink():
                 return None
 
     @property
     def history_ms(self) -> int | None:
         """How long its past stays readable, if it was asked for; None: as usual."""
-        return None if isinstance(self.definition, View) else self.definition.history_ms
+        return None if isinstance(self.definition, View | Sink) else self.definition.history_ms
 
     @property
     def cluster_id(self) -> ClusterId | None:
-        """The cluster that runs its dataflow; None: it has none."""
+        """The cluster that works for it; None: none does, or for a subsource its source's."""
         match self.definition:
-            case MaterializedView(cluster_id=cluster_id) | Index(cluster_id=cluster_id):
-                return cluster_id
-            case Table() | View():
+            case MaterializedView() | Index() | Source() | Sink():
+                return self.definition.cluster_id
+            case Table() | View() | Subsource():
                 return None
 
 
@@ -268,3 +278,4 @@ class Secret(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     schema_id: SchemaId
     name: str
     owner: RoleId
+    privileges: Acl = ()

@@ -21,6 +21,9 @@ class Role(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     oid: int
     name: str
     superuser: bool = False
+    login: bool | None = None  # None: not said; whoever is let in may then use it
+    # Session variables and the values that its sessions start with, by name.
+    variables: tuple[tuple[str, str], ...] = ()
 
 
 class RoleMembership(
@@ -71,4 +74,4 @@ class SystemPrivilege(
 
     grantee: RoleId
     grantor: RoleId
-    privileges: str  # letters: R create role, B create database, N create cluster
+    privileges: str  # letters, such as R for creating roles

@@ -146,7 +146,8 @@ _NAME_OUTPUTS: Final = (
     "regcollationout", "regconfigout", "regdictionaryout",
 )  # fmt: skip
 _SIZES: Final = ("pg_relation_size", "pg_total_relation_size", "pg_table_size", "pg_indexes_size")
-_PRIVILEGES: Final = (
+# What has a function that tells who may do what with it.
+GUARDED: Final = (
     "database", "schema", "table", "any_column", "sequence", "function", "type", "language",
     "tablespace", "foreign_data_wrapper", "server", "cluster", "connection", "secret",
 )  # fmt: skip
@@ -158,7 +159,9 @@ def _privilege_rows(what: str) -> list[ScalarFunction]:
     objects = ((TEXT,), (OID,))
     roles: tuple[tuple[SqlType, ...], ...] = ((), (NAME,), (OID,))
     return [
-        total(name, (*role, *wanted, TEXT), BOOL, _TRUE) for role in roles for wanted in objects
+        looked_up(name, (*role, *wanted, TEXT), BOOL, _NULL, fallible=True)
+        for role in roles
+        for wanted in objects
     ]
 
 
@@ -168,9 +171,20 @@ def _column_privilege_rows() -> list[ScalarFunction]:
     )  # fmt: skip
     roles: tuple[tuple[SqlType, ...], ...] = ((), (NAME,), (OID,))
     return [
-        total("has_column_privilege", (*role, *column, TEXT), BOOL, _TRUE)
+        looked_up("has_column_privilege", (*role, *column, TEXT), BOOL, _NULL, fallible=True)
         for role in roles
         for column in columns
+    ]
+
+
+def _role_rows() -> list[ScalarFunction]:
+    """Membership, and what may be done with the environment as a whole."""
+    named = (NAME, OID)
+    members = [(t, TEXT) for t in named] + [(r, t, TEXT) for r in named for t in named]
+    system: list[tuple[SqlType, ...]] = [(TEXT,), (NAME, TEXT), (OID, TEXT)]
+    return [
+        *(looked_up("pg_has_role", form, BOOL, _NULL, fallible=True) for form in members),
+        *(looked_up("has_system_privilege", form, BOOL, _NULL, fallible=True) for form in system),
     ]
 
 
@@ -212,10 +226,9 @@ ROWS: Final = (
     total("pg_relation_size", (REGCLASS, TEXT), INT8, _UNKNOWN),
     *(total("pg_database_size", (t,), INT8, _UNKNOWN) for t in (NAME, OID)),
     *(total("pg_tablespace_size", (t,), INT8, _UNKNOWN) for t in (NAME, OID)),
-    *(row for what in _PRIVILEGES for row in _privilege_rows(what)),
+    *(row for what in GUARDED for row in _privilege_rows(what)),
     *_column_privilege_rows(),
-    *(total("pg_has_role", (t, TEXT), BOOL, _TRUE) for t in (NAME, OID)),
-    *(total("pg_has_role", (r, t, TEXT), BOOL, _TRUE) for r in (NAME, OID) for t in (NAME, OID)),
+    *_role_rows(),
     looked_up("obj_description", (OID,), TEXT, _NULL),
     looked_up("obj_description", (OID, NAME), TEXT, _NULL),
     looked_up("col_description", (OID, INT4), TEXT, _NULL),
