@@ -53,6 +53,7 @@ class Database:
     rows: dict[ItemId, list[Row]] = field(default_factory=dict)
     search_path: tuple[str, ...] = ("public",)
     cluster: str = "default"
+    user: str = "materialize"
     experimental: bool = False
     prepared: Mapping[str, Sequence[SqlType]] | None = None
 
@@ -63,7 +64,7 @@ class Database:
             database="materialize",
             search_path=self.search_path,
             cluster=self.cluster,
-            user="materialize",
+            user=self.user,
             experimental=self.experimental,
             prepared=self.prepared,
         )

@@ -4,12 +4,15 @@ from collections.abc import Callable
 from random import Random
 from typing import Final
 
+from evertide.sql.syntax import cluster as k
 from evertide.sql.syntax import command as c
 from evertide.sql.syntax import definition as d
 from evertide.sql.syntax import expression as e
 from evertide.sql.syntax import option as o
 from evertide.sql.syntax import query as q
 from evertide.sql.syntax.statement import Statement
+from tests.sql.parse_external_trees import external
+from tests.sql.parse_role_trees import role_statement
 from tests.sql.parse_trees import (
     columns,
     data_type,
@@ -90,6 +93,34 @@ def cluster_options(rng: Random, least: int = 0) -> tuple[o.Option, ...]:
     )
 
 
+def profile_options(rng: Random, least: int = 0) -> tuple[o.Option, ...]:
+    return options(
+        rng,
+        lambda: o.Option("SIZE", string(rng)),
+        lambda: o.Option("MANAGED", maybe(rng, lambda: option_value(rng))),
+        lambda: o.Option("BILLED AS", string(rng)),
+        lambda: o.Option("BILLED", maybe(rng, lambda: scalar(rng))),
+        lambda: o.Option("EXPIRES AFTER", option_value(rng)),
+        lambda: o.Option("REPLICAS", o.ReplicaDefinitions(some(rng, lambda: _replica(rng)))),
+        least=least,
+    )
+
+
+def in_cluster_statement(rng: Random) -> Statement:
+    """Statements about replicas and profiles."""
+    place = (identifier(rng), identifier(rng))
+    makers: list[Callable[[], Statement]] = [
+        lambda: d.CreateClusterReplicaStatement(
+            *place, replica_options(rng), flag(rng), maybe(rng, lambda: identifier(rng))
+        ),
+        lambda: k.CreateClusterProfileStatement(*place, profile_options(rng), flag(rng)),
+        lambda: k.AlterClusterProfileSetStatement(*place, profile_options(rng, 1), flag(rng)),
+        lambda: k.AlterClusterProfileResetStatement(*place, ("BILLED AS", "BILLED"), flag(rng)),
+        lambda: k.MoveReplicaStatement(*place, identifier(rng), flag(rng)),
+    ]
+    return rng.choice(makers)()
+
+
 def _replica(rng: Random) -> o.ReplicaDefinition:
     return o.ReplicaDefinition(identifier(rng), replica_options(rng))
 
@@ -132,7 +163,7 @@ def retained(rng: Random) -> tuple[o.Option, ...]:
 
 
 def object_name(rng: Random, kind: d.ObjectKind) -> e.Name:
-    if kind is d.ObjectKind.CLUSTER_REPLICA:
+    if kind in (d.ObjectKind.CLUSTER_REPLICA, d.ObjectKind.CLUSTER_PROFILE):
         return e.Name((identifier(rng), identifier(rng)))
     return plain_name(rng) if kind in _ONE_PART else name(rng)
 
@@ -183,25 +214,27 @@ def create_index(rng: Random) -> d.CreateIndexStatement:
 
 def definition(rng: Random) -> Statement:
     kind = rng.choice(list(d.ObjectKind))
+    # Roles have neither an owner nor, once created, another name.
+    owned = d.ObjectKind.TABLE if kind is d.ObjectKind.ROLE else kind
     makers: list[Callable[[], Statement]] = [
+        lambda: role_statement(rng),
         lambda: d.CreateTableStatement(
             name(rng), some(rng, lambda: _column(rng)), flag(rng), flag(rng), retained(rng)
         ),
         lambda: create_view(rng),
         lambda: create_materialized_view(rng),
         lambda: create_index(rng),
+        lambda: external(rng),
         lambda: d.CreateClusterStatement(identifier(rng), cluster_options(rng), flag(rng)),
-        lambda: d.CreateClusterReplicaStatement(
-            identifier(rng), identifier(rng), replica_options(rng), flag(rng)
-        ),
+        lambda: in_cluster_statement(rng),
         lambda: d.CreateSchemaStatement(name(rng), flag(rng)),
         lambda: d.CreateDatabaseStatement(identifier(rng), flag(rng)),
         lambda: d.CreateRoleStatement(identifier(rng), rng.choice([(), ("LOGIN", "NOSUPERUSER")])),
         lambda: d.DropStatement(
             kind, some(rng, lambda: object_name(rng, kind), 1), flag(rng), flag(rng)
         ),
-        lambda: d.RenameStatement(kind, object_name(rng, kind), identifier(rng), flag(rng)),
-        lambda: d.AlterOwnerStatement(kind, object_name(rng, kind), identifier(rng), flag(rng)),
+        lambda: d.RenameStatement(owned, object_name(rng, owned), identifier(rng), flag(rng)),
+        lambda: d.AlterOwnerStatement(owned, object_name(rng, owned), identifier(rng), flag(rng)),
         lambda: d.AlterSetClusterStatement(
             rng.choice(_MOVABLE), name(rng), identifier(rng), flag(rng)
         ),
@@ -290,7 +323,14 @@ def show(rng: Random) -> Statement:
     from_ = maybe(rng, lambda: name(rng))
     in_schema = rng.choice([c.ShowKind.TABLES, c.ShowKind.OBJECTS, c.ShowKind.SCHEMAS])
     in_cluster = rng.choice([c.ShowKind.MATERIALIZED_VIEWS, c.ShowKind.SINKS])
-    nowhere = rng.choice([c.ShowKind.CLUSTERS, c.ShowKind.CLUSTER_REPLICAS, c.ShowKind.ROLES])
+    nowhere = rng.choice(
+        [
+            c.ShowKind.CLUSTERS,
+            c.ShowKind.CLUSTER_REPLICAS,
+            c.ShowKind.CLUSTER_PROFILES,
+            c.ShowKind.ROLES,
+        ]
+    )
     makers: list[Callable[[], Statement]] = [
         lambda: c.ShowObjectsStatement(in_schema, from_, filter_=filter_),
         lambda: c.ShowObjectsStatement(in_cluster, from_, None, cluster(rng), filter_),

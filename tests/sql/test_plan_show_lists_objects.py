@@ -95,12 +95,19 @@ SHOWN: list[tuple[str, tuple[str, ...], list[tuple[Datum, ...]]]] = [
     (
         "SHOW CREATE CLUSTER big",
         ("name", "create_sql"),
-        [("big", "CREATE CLUSTER big (REPLICATION FACTOR = 2, SIZE = '2')")],
+        [
+            (
+                "big",
+                'CREATE CLUSTER "big" (EXPERIMENTAL ARRANGEMENT COMPRESSION = false,'
+                " INTROSPECTION DEBUGGING = false, INTROSPECTION INTERVAL = INTERVAL '00:00:01',"
+                " MANAGED = true, REPLICATION FACTOR = 2, SIZE = '2', SCHEDULE = MANUAL)",
+            )
+        ],
     ),
     (
         "SHOW CREATE CLUSTER parts",
         ("name", "create_sql"),
-        [("parts", "CREATE CLUSTER parts (REPLICAS = (one (SIZE = '1')))")],
+        [("parts", "CREATE CLUSTER \"parts\" (REPLICAS (one (SIZE = '1')))")],
     ),
 ]  # fmt: skip
 

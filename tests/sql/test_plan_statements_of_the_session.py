@@ -2,14 +2,16 @@
 
 import pytest
 
+from evertide.catalog.objects import ManagedCluster, UnmanagedCluster, VirtualCluster
+from evertide.catalog.ops import NewReplica
 from evertide.expr.relation import Finishing, OrderKey
+from evertide.sql.plan.cluster_plans import CreateClusterPlan
 from evertide.sql.plan.plans import (
     AlterSystemPlan,
     BeginPlan,
     ClosePlan,
     CommitPlan,
     CopyToPlan,
-    CreateClusterPlan,
     CreateDatabasePlan,
     CreateSchemaPlan,
     DeallocatePlan,
@@ -71,23 +73,35 @@ PLANS: list[tuple[str, Plan]] = [
     ("CREATE SCHEMA IF NOT EXISTS s", CreateSchemaPlan(DatabaseId("u1"), "s", if_not_exists=True)),
     (
         "CREATE CLUSTER c SIZE '2'",
-        CreateClusterPlan("c", "2", False, 1, None, if_not_exists=False),
+        CreateClusterPlan(name="c", variant=ManagedCluster(size="2", replication_factor=1)),
     ),
     (
         "CREATE CLUSTER IF NOT EXISTS c (SIZE = 'big', REPLICATION FACTOR = 3)",
-        CreateClusterPlan("c", "big", False, 3, None, if_not_exists=True),
+        CreateClusterPlan(
+            name="c",
+            variant=ManagedCluster(size="big", replication_factor=3),
+            if_not_exists=True,
+        ),
     ),
     (
         "CREATE CLUSTER c REPLICAS (a (SIZE '1'), b (SIZE '2'))",
-        CreateClusterPlan("c", None, False, 0, (("a", "1"), ("b", "2")), if_not_exists=False),
+        CreateClusterPlan(
+            name="c",
+            variant=UnmanagedCluster(),
+            replicas=(NewReplica(name="a", size="1"), NewReplica(name="b", size="2")),
+        ),
     ),
     (
         "CREATE CLUSTER c REPLICAS ()",
-        CreateClusterPlan("c", None, False, 0, (), if_not_exists=False),
+        CreateClusterPlan(name="c", variant=UnmanagedCluster()),
+    ),
+    (
+        "CREATE CLUSTER c",
+        CreateClusterPlan(name="c", variant=UnmanagedCluster()),
     ),
     (
         "CREATE CLUSTER c MANAGED = false",
-        CreateClusterPlan("c", None, False, 0, (), if_not_exists=False),
+        CreateClusterPlan(name="c", variant=UnmanagedCluster()),
     ),
 ]  # fmt: skip
 
@@ -105,7 +119,7 @@ def test_virtual_clusters_are_experimental(database: Database) -> None:
     database.experimental = True
     try:
         plan = database.plan("CREATE CLUSTER c VIRTUAL")
-        assert plan == CreateClusterPlan("c", None, True, 1, None, if_not_exists=False)
+        assert plan == CreateClusterPlan(name="c", variant=VirtualCluster())
     finally:
         database.experimental = False
 

@@ -74,9 +74,18 @@ def resolve_readable(name: Name, names: NameContext) -> Readable:
         raise _missing(name, names)
     if isinstance(found, Builtin):
         return _system_relation(found)
-    if found.kind is ItemKind.INDEX:
+    if found.kind in (ItemKind.INDEX, ItemKind.SINK):
+        article = "an" if found.kind is ItemKind.INDEX else "a"
         raise WrongObjectType(
-            f"catalog item '{found.name}' is an index and so cannot be depended upon",
+            f"catalog item '{found.name}' is {article} {found.kind.sql_words} and so cannot be"
+            " depended upon",
+            position=position_of(name.at),
+        )
+    if found.kind is ItemKind.SOURCE and found.shard_id is None:
+        tables = [one.name for one in names.snapshot.dependants(found.item_id)]
+        raise WrongObjectType(
+            f"source '{found.name}' holds no rows itself",
+            hint=f"Its tables are {', '.join(tables)}.",
             position=position_of(name.at),
         )
     return user_relation(found, names.snapshot)

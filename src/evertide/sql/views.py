@@ -8,7 +8,17 @@ from collections import OrderedDict
 from collections.abc import Container
 from typing import Final, TypeAlias
 
-from evertide.catalog.objects import Index, Item, ItemKind, MaterializedView, Table, View
+from evertide.catalog.objects import (
+    Index,
+    Item,
+    ItemKind,
+    MaterializedView,
+    Sink,
+    Source,
+    Subsource,
+    Table,
+    View,
+)
 from evertide.catalog.snapshot import Snapshot
 from evertide.expr.relation import Get, Relation
 from evertide.expr.relation_walk import rewrite_up
@@ -52,8 +62,11 @@ def plan_item(item: Item, snapshot: Snapshot) -> tuple[Relation, RelationDesc]:
         case Index(on_id=on_id):
             on = snapshot.items[on_id]
             return inline_views(Get(on.global_id, on.desc.types), snapshot, ()), on.desc
-        case Table():
+        case Table() | Source() | Subsource():
             return Get(item.global_id, item.desc.types), item.desc
+        case Sink(from_id=from_id):
+            written = snapshot.items[from_id]
+            return Get(written.global_id, written.desc.types), written.desc
 
 
 def planned_definition(item: Item, snapshot: Snapshot) -> Relation:

@@ -1,8 +1,8 @@
 """DROP and ALTER."""
 
-from evertide.sql.parser import cluster, option, session
+from evertide.sql.parser import cluster, option, role, session
 from evertide.sql.parser.cursor import Cursor
-from evertide.sql.parser.names import comma_separated, identifier, if_exists
+from evertide.sql.parser.names import cluster_name, comma_separated, identifier, if_exists
 from evertide.sql.parser.objects import object_kind, object_name
 from evertide.sql.syntax.definition import (
     AlterHistoryStatement,
@@ -14,6 +14,7 @@ from evertide.sql.syntax.definition import (
     SwapStatement,
 )
 from evertide.sql.syntax.expression import Name
+from evertide.sql.syntax.role import DropOwnedStatement
 from evertide.sql.syntax.statement import Statement
 
 _MOVABLE = frozenset(
@@ -25,10 +26,12 @@ _RETAINING = frozenset({ObjectKind.TABLE, ObjectKind.MATERIALIZED_VIEW, ObjectKi
 _SWAPPABLE = frozenset({ObjectKind.CLUSTER, ObjectKind.SCHEMA})
 
 
-def drop(cursor: Cursor) -> DropStatement:
+def drop(cursor: Cursor) -> DropStatement | DropOwnedStatement:
     at = cursor.at
     cursor.expect("DROP")
-    kind = object_kind(cursor, "DROP")
+    if cursor.accept("OWNED"):
+        return role.drop_owned(cursor, at)
+    kind = ObjectKind.ROLE if cursor.accept("USER") else object_kind(cursor, "DROP")
     missing_ok = if_exists(cursor)
     names = comma_separated(cursor, lambda inner: object_name(inner, kind))
     cascade = cursor.accept("CASCADE")
@@ -43,6 +46,10 @@ def alter(cursor: Cursor) -> Statement:
     cursor.expect("ALTER")
     if cursor.accept("SYSTEM"):
         return session.alter_system(cursor, at)
+    if cursor.accept_words("DEFAULT", "PRIVILEGES"):
+        return role.alter_default_privileges(cursor, at)
+    if cursor.accept("ROLE") or cursor.accept("USER"):
+        return role.alter_role(cursor, at)
     kind = object_kind(cursor, "ALTER")
     missing_ok = if_exists(cursor)
     name = object_name(cursor, kind)
@@ -54,9 +61,9 @@ def alter(cursor: Cursor) -> Statement:
         return AlterOwnerStatement(kind, name, identifier(cursor), missing_ok, at=at)
     if kind in _SWAPPABLE and not missing_ok and cursor.accept("SWAP"):
         cursor.expect("WITH")
-        return SwapStatement(kind, name, identifier(cursor), at=at)
+        return SwapStatement(kind, name, cluster_name(cursor), at=at)
     if kind in _MOVABLE and cursor.accept_words("SET", "CLUSTER"):
-        return AlterSetClusterStatement(kind, name, identifier(cursor), missing_ok, at=at)
+        return AlterSetClusterStatement(kind, name, cluster_name(cursor), missing_ok, at=at)
     if kind in _RETAINING and cursor.key in ("SET", "RESET"):
         return _history(cursor, kind, name, missing_ok, at)
     if kind is ObjectKind.CLUSTER:
@@ -65,6 +72,10 @@ def alter(cursor: Cursor) -> Statement:
         if cursor.key not in _AFTER_CLUSTER:
             cursor.fail("one of OWNER or RENAME or RESET or SET or SWAP")
         return cluster.alter_options(cursor, name.parts[0], missing_ok, at)
+    if kind is ObjectKind.CLUSTER_REPLICA:
+        return cluster.move_replica(cursor, name, missing_ok, at)
+    if kind is ObjectKind.CLUSTER_PROFILE:
+        return cluster.alter_profile(cursor, name, missing_ok, at)
     cursor.fail("one of " + " or ".join(_actions(kind)))
 
 

@@ -1,6 +1,6 @@
 """CREATE of everything but clusters."""
 
-from evertide.sql.parser import cluster, option, query
+from evertide.sql.parser import cluster, option, query, role, sink, source
 from evertide.sql.parser.cursor import Cursor
 from evertide.sql.parser.expression import expression
 from evertide.sql.parser.names import (
@@ -18,7 +18,6 @@ from evertide.sql.syntax.definition import (
     CreateDatabaseStatement,
     CreateIndexStatement,
     CreateMaterializedViewStatement,
-    CreateRoleStatement,
     CreateSchemaStatement,
     CreateTableStatement,
     CreateViewStatement,
@@ -35,11 +34,6 @@ _CONSTRAINTS = {
     "FOREIGN": "FOREIGN KEY constraints",
     "CONSTRAINT": "named constraints",
 }
-_ROLE_FLAGS = frozenset(
-    f"{no}{flag}"
-    for flag in ("SUPERUSER", "CREATEDB", "CREATECLUSTER", "CREATEROLE", "INHERIT", "LOGIN")
-    for no in ("", "NO")
-)
 
 
 def create(cursor: Cursor) -> DefinitionStatement:
@@ -69,8 +63,17 @@ def _create_or_replace(cursor: Cursor, at: int) -> DefinitionStatement:
 
 def _create_durable(cursor: Cursor, at: int) -> DefinitionStatement:
     if cursor.accept("MATERIALIZED"):
-        cursor.expect("VIEW")
+        if cursor.accept("SOURCE"):
+            return source.create_source(cursor, materialized=True, at=at)
+        if not cursor.accept("VIEW"):
+            cursor.fail("one of VIEW or SOURCE")
         return _materialized_view(cursor, or_replace=False, at=at)
+    if cursor.accept("SOURCE"):
+        return source.create_source(cursor, materialized=False, at=at)
+    if cursor.accept("SUBSOURCE"):
+        return source.create_subsource(cursor, at)
+    if cursor.accept("SINK"):
+        return sink.create_sink(cursor, at)
     if cursor.accept("DEFAULT"):
         cursor.expect("INDEX")
         return _index(cursor, default=True, at=at)
@@ -78,6 +81,8 @@ def _create_durable(cursor: Cursor, at: int) -> DefinitionStatement:
         return _index(cursor, default=False, at=at)
     if cursor.accept_words("CLUSTER", "REPLICA"):
         return cluster.create_replica(cursor, at)
+    if cursor.accept_words("CLUSTER", "PROFILE"):
+        return cluster.create_profile(cursor, at)
     if cursor.accept("CLUSTER"):
         return cluster.create_cluster(cursor, at)
     if cursor.accept("SCHEMA"):
@@ -86,11 +91,11 @@ def _create_durable(cursor: Cursor, at: int) -> DefinitionStatement:
     if cursor.accept("DATABASE"):
         exists_ok = if_not_exists(cursor)
         return CreateDatabaseStatement(identifier(cursor), exists_ok, at=at)
-    if cursor.accept("ROLE"):
-        return _role(cursor, at)
+    if cursor.key in ("ROLE", "USER"):
+        return role.create_role(cursor, at)
     cursor.fail(
-        "one of TABLE or VIEW or MATERIALIZED VIEW or INDEX or CLUSTER or SCHEMA or DATABASE "
-        "or ROLE after CREATE"
+        "one of TABLE or VIEW or MATERIALIZED VIEW or INDEX or SOURCE or SINK or CLUSTER or SCHEMA "
+        "or DATABASE or ROLE after CREATE"
     )
 
 
@@ -175,13 +180,3 @@ def _key(cursor: Cursor) -> Expression:
     if cursor.key in ("ASC", "DESC"):
         cursor.advance()
     return key
-
-
-def _role(cursor: Cursor, at: int) -> CreateRoleStatement:
-    name = identifier(cursor)
-    cursor.accept("WITH")
-    flags: list[str] = []
-    while cursor.key in _ROLE_FLAGS:
-        flags.append(cursor.key)
-        cursor.advance()
-    return CreateRoleStatement(name, tuple(flags), at=at)

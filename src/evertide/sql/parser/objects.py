@@ -1,7 +1,7 @@
 """Kinds of catalog objects, and their names in the form each kind has."""
 
 from evertide.sql.parser.cursor import Cursor
-from evertide.sql.parser.names import cluster_name, identifier, qualified_name
+from evertide.sql.parser.names import cluster_name, identifier, label, qualified_name
 from evertide.sql.syntax.definition import ObjectKind
 from evertide.sql.syntax.expression import Name
 
@@ -20,22 +20,29 @@ def object_kind(cursor: Cursor, after: str) -> ObjectKind:
 
 def object_name(cursor: Cursor, kind: ObjectKind) -> Name:
     """A name in the form its kind has."""
-    if kind is ObjectKind.CLUSTER_REPLICA:
-        return replica_name(cursor)
+    if kind in (ObjectKind.CLUSTER_REPLICA, ObjectKind.CLUSTER_PROFILE):
+        return member_name(cursor)
     if kind in _UNQUALIFIED:
         at = cursor.at
-        return Name((identifier(cursor),), at=at)
+        take = cluster_name if kind is ObjectKind.CLUSTER else identifier
+        return Name((take(cursor),), at=at)
     return qualified_name(cursor)
 
 
-def replica_name(cursor: Cursor) -> Name:
-    """`cluster.replica`: both parts are needed, since replicas live in no schema."""
-    name = qualified_name(cursor)
-    if len(name.parts) == 1:
+def member_name(cursor: Cursor) -> Name:
+    """`cluster.replica` or `cluster.profile`: both parts are needed, since they are in no schema.
+
+    The first cluster is called `default`, which is a keyword elsewhere.
+    """
+    at = cursor.at
+    parts = [cluster_name(cursor)]
+    while cursor.accept("."):
+        parts.append(label(cursor))
+    if len(parts) == 1:
         cursor.fail("dot")
-    if len(name.parts) > 2:
-        cursor.fail("a replica name of two parts")
-    return name
+    if len(parts) > 2:
+        cursor.fail("a name of two parts")
+    return Name(tuple(parts), at=at)
 
 
 def optional_cluster(cursor: Cursor) -> str | None:

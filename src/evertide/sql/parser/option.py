@@ -39,7 +39,7 @@ Grammar = Mapping[str, ReadValue]  # option name to the reader of its value
 
 def options(cursor: Cursor, grammar: Grammar) -> tuple[Option, ...]:
     """One or more options, parted by commas."""
-    return comma_separated(cursor, lambda inner: _option(inner, grammar))
+    return comma_separated(cursor, lambda inner: one_option(inner, grammar))
 
 
 def parenthesized_options(cursor: Cursor, grammar: Grammar) -> tuple[Option, ...]:
@@ -57,7 +57,8 @@ def with_options(cursor: Cursor, grammar: Grammar) -> tuple[Option, ...]:
     return parenthesized_options(cursor, grammar)
 
 
-def _option(cursor: Cursor, grammar: Grammar) -> Option:
+def one_option(cursor: Cursor, grammar: Grammar) -> Option:
+    """The next option."""
     at = cursor.at
     name = option_name(cursor, grammar)
     return Option(name, grammar[name](cursor), at=at)
@@ -113,9 +114,13 @@ def _interval(cursor: Cursor) -> TypedLiteral:
     return TypedLiteral(named, text, at=at)
 
 
+# What follows an option whose value was left out; where commas may be too, it is the next option.
+_ENDS: Final = frozenset({",", ")", ";", "", "WITH", "IN", "INTERNAL", "BILLED"})
+
+
 def optional_value(cursor: Cursor) -> OptionValue | None:
     """A value that may be left out: `MANAGED`, `MANAGED = true`."""
-    return None if cursor.key in (",", ")", ";", "", "WITH") else value(cursor)
+    return None if cursor.key in _ENDS else value(cursor)
 
 
 def no_value(_: Cursor) -> None:
@@ -156,6 +161,8 @@ def _replicas(cursor: Cursor) -> ReplicaDefinitions:
 def _replica(cursor: Cursor) -> ReplicaDefinition:
     at = cursor.at
     name = identifier(cursor)
+    if cursor.key != "(":  # a comma begins the next replica, so there is room for one option
+        return ReplicaDefinition(name, (one_option(cursor, REPLICA),), at=at)
     cursor.expect("(")
     found = () if cursor.key == ")" else options(cursor, REPLICA)
     cursor.expect(")")
@@ -203,7 +210,7 @@ def _wait(cursor: Cursor) -> OptionValue | None:
 
 
 REPLICA: Final[Grammar] = {
-    "SIZE": value,
+    "SIZE": optional_value,
     "AVAILABILITY ZONE": value,
     "BILLED AS": value,
     "DISK": optional_value,
@@ -213,7 +220,7 @@ REPLICA: Final[Grammar] = {
 }
 CLUSTER: Final[Grammar] = {
     "VIRTUAL": no_value,
-    "SIZE": value,
+    "SIZE": optional_value,
     "REPLICATION FACTOR": value,
     "MANAGED": optional_value,
     "REPLICAS": _replicas,
@@ -224,6 +231,18 @@ CLUSTER: Final[Grammar] = {
     "SCHEDULE": _schedule,
     "WORKLOAD CLASS": value,
     "AUTO SCALING STRATEGY": _scaling,
+    "EXPERIMENTAL ARRANGEMENT COMPRESSION": optional_value,
+}
+PROFILE: Final[Grammar] = {
+    "SIZE": optional_value,
+    "REPLICATION FACTOR": value,
+    "MANAGED": optional_value,
+    "REPLICAS": _replicas,
+    "BILLED AS": value,
+    "BILLED": optional_value,
+    "EXPIRES AFTER": value,
+    "INTROSPECTION DEBUGGING": optional_value,
+    "INTROSPECTION INTERVAL": value,
 }
 ALTER_CLUSTER_WITH: Final[Grammar] = {"WAIT": _wait}
 RETAINED: Final[Grammar] = {"RETAIN HISTORY": _after_for}

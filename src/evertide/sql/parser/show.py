@@ -4,8 +4,9 @@ from typing import Final
 
 from evertide.sql.parser import expression
 from evertide.sql.parser.cursor import Cursor
-from evertide.sql.parser.names import qualified_name, string_literal, variable_name
+from evertide.sql.parser.names import one_of, qualified_name, string_literal, variable_name
 from evertide.sql.parser.objects import object_kind, object_name, optional_cluster
+from evertide.sql.parser.role import PLURALS, role_name
 from evertide.sql.syntax.command import (
     LikeFilter,
     ShowCreateStatement,
@@ -15,6 +16,7 @@ from evertide.sql.syntax.command import (
     ShowVariableStatement,
     WhereFilter,
 )
+from evertide.sql.syntax.expression import Name
 
 # Kinds whose objects live in a schema, or for SCHEMAS in a database.
 _WITH_FROM: Final = frozenset(
@@ -32,6 +34,7 @@ _WITH_FROM: Final = frozenset(
 _WITH_CLUSTER: Final = frozenset(
     {ShowKind.MATERIALIZED_VIEWS, ShowKind.INDEXES, ShowKind.SOURCES, ShowKind.SINKS}
 )
+_OF_ROLES: Final = (ShowKind.PRIVILEGES, ShowKind.DEFAULT_PRIVILEGES, ShowKind.ROLE_MEMBERSHIP)
 _KINDS: Final = {**{str(kind): kind for kind in ShowKind}}
 _KINDS.update(dict.fromkeys(("INDEX", "KEYS"), ShowKind.INDEXES))
 
@@ -56,6 +59,8 @@ def show(cursor: Cursor) -> ShowStatement:
 
 
 def _objects(cursor: Cursor, kind: ShowKind, at: int) -> ShowObjectsStatement:
+    if kind in _OF_ROLES:
+        return _of_roles(cursor, kind, at)
     from_ = on = None
     if kind is ShowKind.COLUMNS:
         if cursor.key not in ("FROM", "IN"):
@@ -71,6 +76,15 @@ def _objects(cursor: Cursor, kind: ShowKind, at: int) -> ShowObjectsStatement:
     return ShowObjectsStatement(kind, from_, on, cluster, _filter(cursor), at=at)
 
 
+def _of_roles(cursor: Cursor, kind: ShowKind, at: int) -> ShowObjectsStatement:
+    on = role = None
+    if kind is not ShowKind.ROLE_MEMBERSHIP and cursor.accept("ON"):
+        on = Name((one_of(cursor, *PLURALS, "SYSTEM"),), at=cursor.at)
+    if cursor.accept("FOR"):
+        role = role_name(cursor)
+    return ShowObjectsStatement(kind, None, on, None, _filter(cursor), role, at=at)
+
+
 def _in_schema(cursor: Cursor) -> bool:
     """IN may also begin IN CLUSTER; a schema of that name must be quoted or come after FROM."""
     return cursor.key == "IN" and cursor.peek() != "CLUSTER"
@@ -80,6 +94,6 @@ def _filter(cursor: Cursor) -> LikeFilter | WhereFilter | None:
     at = cursor.at
     if cursor.accept("LIKE"):
         return LikeFilter(string_literal(cursor).value, at=at)
-    if cursor.accept("WHERE"):
+    if cursor.accept("WHERE") or cursor.accept("EXPR"):
         return WhereFilter(expression.expression(cursor), at=at)
     return None

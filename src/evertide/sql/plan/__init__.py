@@ -16,7 +16,11 @@ builder            the relation under construction; difference, cardinality, rew
 coercion           function_call, data_type, registered, parameters, origin: types and overloads
 insert, mutation   target, assignment: writes; copy_from: rows that follow
 literal_json       literal_rows, literal_list: long lists of constants, by columns
-define, index      container, cluster, drop, rename: definitions
-show, show_create  lists of objects as queries over system relations
+define, index      container, drop, rename: definitions
+cluster            cluster_options, cluster_plans, alter_cluster, replica, profile, rename_cluster,
+                   set_cluster, cluster_texts, new_name; active_cluster: who can answer
+role               role_names, role_privileges, role_owned, role_show: who may do what; rights says
+                   what a statement takes
+show, show_create  show_clusters: lists of objects as queries over system relations
 session            variables, transactions, prepared statements
 """

@@ -1,178 +1,135 @@
 """CREATE CLUSTER: managed by size and factor, unmanaged by named replicas, or virtual."""
 
-from collections.abc import Mapping, Sequence
 from typing import Final
 
+from evertide.catalog.create import is_reserved
+from evertide.catalog.objects import ManagedCluster, UnmanagedCluster, VirtualCluster
+from evertide.sql.plan import cluster_options as given
+from evertide.sql.plan.cluster_options import Options
+from evertide.sql.plan.cluster_plans import CreateClusterPlan
 from evertide.sql.plan.context import QueryContext
-from evertide.sql.plan.plans import CreateClusterPlan
+from evertide.sql.plan.new_name import check_new_name
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.definition import CreateClusterStatement
-from evertide.sql.syntax.expression import BooleanLiteral, Name, NumberLiteral, StringLiteral
-from evertide.sql.syntax.option import Option, OptionGroup, ReplicaDefinition, ReplicaDefinitions
 from evertide.vocab.errors import (
     DuplicateObject,
     FeatureNotSupported,
-    InvalidParameterValue,
+    InvalidName,
     SqlSyntaxError,
 )
 
-_SHAPE: Final = ("VIRTUAL", "SIZE", "REPLICATION FACTOR", "MANAGED", "REPLICAS")
-# How closely a replica watches itself changes no answer; it always does.
-_WITHOUT_EFFECT: Final = ("INTROSPECTION INTERVAL", "INTROSPECTION DEBUGGING")
-MOST_REPLICAS: Final = 64
+# What a virtual cluster has none of: it shares what there is.
+SHAPE: Final = ("SIZE", "REPLICATION FACTOR", "MANAGED", "REPLICAS", "SCHEDULE")
+# What follows from a size, so not from named replicas.
+OF_MANAGED: Final = (
+    "SIZE",
+    "REPLICATION FACTOR",
+    "SCHEDULE",
+    "INTROSPECTION INTERVAL",
+    "INTROSPECTION DEBUGGING",
+)
 
 
 def plan_create_cluster(
     statement: CreateClusterStatement, query: QueryContext
 ) -> CreateClusterPlan:
     """A new cluster; whether its size exists is known to whoever starts replicas."""
-    options = _by_name(statement.options, _SHAPE)
+    check_new_name(statement.name, statement.at)
+    options = given.by_name(statement.options, given.CLUSTER)
+    if is_reserved(statement.name):
+        raise InvalidName(
+            f'cluster name "{statement.name}" is reserved',
+            detail='The prefixes "mz_" and "pg_" are reserved for system clusters.',
+            position=position_of(statement.at),
+        )
+    plan = _planned(statement, options, query)
     known = query.plan.snapshot.cluster_named(statement.name)
     if known is not None and not statement.if_not_exists:
         raise DuplicateObject(
             f"cluster '{statement.name}' already exists", position=position_of(statement.at)
         )
+    return plan
+
+
+def _planned(
+    statement: CreateClusterStatement, options: Options, query: QueryContext
+) -> CreateClusterPlan:
+    workload = given.workload_class(options, None, query)
+    name, exists_ok = statement.name, statement.if_not_exists
     if "VIRTUAL" in options:
-        return _virtual(statement, options, query)
-    if "REPLICAS" in options or not _flag(options.get("MANAGED")):
-        return _unmanaged(statement, options)
+        refuse_shape(options, query)
+        return CreateClusterPlan(
+            name=name,
+            variant=VirtualCluster(),
+            workload_class=workload,
+            if_not_exists=exists_ok,
+        )
+    if is_unmanaged(options):
+        return CreateClusterPlan(
+            name=name,
+            variant=UnmanagedCluster(),
+            replicas=given.new_replicas(name, options.get("REPLICAS"), query),
+            workload_class=workload,
+            if_not_exists=exists_ok,
+        )
     if "SIZE" not in options:
         raise SqlSyntaxError(
             "SIZE must be specified for managed clusters", position=position_of(statement.at)
         )
+    schedule = given.schedule(options.get("SCHEDULE"))
+    factor = options.get("REPLICATION FACTOR")
+    variant = ManagedCluster(
+        size=given.text_of(options["SIZE"]),
+        replication_factor=1 if factor is None else given.factor(factor),
+        introspection=given.introspection(options),
+        schedule=schedule,
+    )
     return CreateClusterPlan(
-        name=statement.name,
-        size=_text(options["SIZE"]),
-        virtual=False,
-        replication_factor=_factor(options.get("REPLICATION FACTOR")),
-        replicas=None,
-        if_not_exists=statement.if_not_exists,
+        name=name,
+        variant=variant,
+        workload_class=workload,
+        if_not_exists=exists_ok,
+        notices=given.schedule_notices(schedule),
     )
 
 
-def _by_name(options: Sequence[Option], accepted: Sequence[str]) -> dict[str, Option]:
-    found: dict[str, Option] = {}
-    for option in options:
-        if option.name in found:
-            raise SqlSyntaxError(
-                f"{option.name} specified more than once", position=position_of(option.at)
-            )
-        if option.name not in (*accepted, *_WITHOUT_EFFECT) and not _is_manual(option):
-            raise FeatureNotSupported(
-                f"cluster option {option.name} is not supported", position=position_of(option.at)
-            )
-        found[option.name] = option
-    return found
+def is_unmanaged(options: Options) -> bool:
+    """Named replicas, MANAGED = false, or nothing at all: a cluster without any profile.
 
-
-def _is_manual(option: Option) -> bool:
-    """SCHEDULE = MANUAL is what happens anyway."""
-    return isinstance(option.value, OptionGroup) and option.value.words == "MANUAL"
-
-
-def _virtual(
-    statement: CreateClusterStatement, options: Mapping[str, Option], query: QueryContext
-) -> CreateClusterPlan:
-    others = [name for name in options if name in _SHAPE and name != "VIRTUAL"]
-    if others:
-        raise SqlSyntaxError(
-            f"cannot specify both VIRTUAL and {others[0]}",
-            position=position_of(options[others[0]].at),
+    Options that contradict this are refused.
+    """
+    managed = options.get("MANAGED")
+    if "REPLICAS" in options and managed is not None and given.flag(managed, default=True):
+        raise FeatureNotSupported(
+            "REPLICAS not supported for managed clusters",
+            position=position_of(options["REPLICAS"].at),
         )
+    if options and "REPLICAS" not in options and given.flag(managed, default=True):
+        return False
+    refuse_of_managed(options)
+    return True
+
+
+def refuse_of_managed(options: Options) -> None:
+    for name in OF_MANAGED:
+        if name in options:
+            raise FeatureNotSupported(
+                f"{name} not supported for unmanaged clusters",
+                position=position_of(options[name].at),
+            )
+
+
+def refuse_shape(options: Options, query: QueryContext) -> None:
+    """A virtual cluster has no shape of its own, and is for those who experiment."""
+    for name in SHAPE:
+        if name in options:
+            raise SqlSyntaxError(
+                f"cannot specify both VIRTUAL and {name}",
+                position=position_of(options[name].at),
+            )
     if not query.plan.experimental:
         raise FeatureNotSupported(
             "virtual clusters are available in experimental mode only",
             hint="Start the server with --experimental, or give the cluster a SIZE.",
             position=position_of(options["VIRTUAL"].at),
         )
-    return CreateClusterPlan(
-        name=statement.name,
-        size=None,
-        virtual=True,
-        replication_factor=1,
-        replicas=None,
-        if_not_exists=statement.if_not_exists,
-    )
-
-
-def _unmanaged(
-    statement: CreateClusterStatement, options: Mapping[str, Option]
-) -> CreateClusterPlan:
-    for name in ("SIZE", "REPLICATION FACTOR"):
-        if name in options:
-            raise FeatureNotSupported(
-                f"{name} not supported for unmanaged clusters",
-                position=position_of(options[name].at),
-            )
-    if "REPLICAS" in options and "MANAGED" in options and _flag(options["MANAGED"]):
-        raise FeatureNotSupported(
-            "REPLICAS not supported for managed clusters",
-            position=position_of(options["REPLICAS"].at),
-        )
-    value = options["REPLICAS"].value if "REPLICAS" in options else None
-    definitions = value.replicas if isinstance(value, ReplicaDefinitions) else ()
-    return CreateClusterPlan(
-        name=statement.name,
-        size=None,
-        virtual=False,
-        replication_factor=0,
-        replicas=_replicas(statement.name, definitions),
-        if_not_exists=statement.if_not_exists,
-    )
-
-
-def _replicas(
-    cluster: str, definitions: Sequence[ReplicaDefinition]
-) -> tuple[tuple[str, str], ...]:
-    found: dict[str, str] = {}
-    for definition in definitions:
-        if definition.name in found:
-            raise DuplicateObject(
-                f"cannot create multiple replicas named '{definition.name}' on cluster '{cluster}'",
-                position=position_of(definition.at),
-            )
-        options = _by_name(definition.options, ("SIZE",))
-        if "SIZE" not in options:
-            raise SqlSyntaxError(
-                f"SIZE must be specified for replica '{definition.name}'",
-                position=position_of(definition.at),
-            )
-        found[definition.name] = _text(options["SIZE"])
-    return tuple(found.items())
-
-
-def _text(option: Option) -> str:
-    match option.value:
-        case StringLiteral(value=text) | NumberLiteral(text=text) | Name(parts=(text,)):
-            return text
-        case _:
-            raise _bad_value(option, "a string")
-
-
-def _flag(option: Option | None) -> bool:
-    """MANAGED, which is also what a cluster is when nothing is said."""
-    match None if option is None else option.value:
-        case None:
-            return True
-        case BooleanLiteral(value=value):
-            return value
-        case _:
-            assert option is not None
-            raise _bad_value(option, "a boolean")
-
-
-def _factor(option: Option | None) -> int:
-    match None if option is None else option.value:
-        case None:
-            return 1
-        case NumberLiteral(text=text) if text.isdecimal() and int(text) <= MOST_REPLICAS:
-            return int(text)
-        case _:
-            assert option is not None
-            raise _bad_value(option, f"an integer between 0 and {MOST_REPLICAS}")
-
-
-def _bad_value(option: Option, wanted: str) -> InvalidParameterValue:
-    return InvalidParameterValue(
-        f"invalid {option.name}: expected {wanted}", position=position_of(option.at)
-    )

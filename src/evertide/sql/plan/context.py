@@ -11,7 +11,7 @@ from evertide.sql.plan.planned import NamedQuery, PlannedQuery
 from evertide.sql.plan.scope import Scope
 from evertide.sql.resolve import NameContext
 from evertide.sql.syntax.query import Query
-from evertide.vocab.ids import ItemId
+from evertide.vocab.ids import ItemId, RoleId
 from evertide.vocab.sql_type import SqlType
 
 
@@ -28,7 +28,11 @@ class PlanContext:
     search_path: tuple[str, ...]
     cluster: str
     user: str
+    # Whose rights the statement has; None: nobody's, as where stored text is planned again.
+    role_id: RoleId | None = None
     experimental: bool = False
+    # Where files of sinks may be; None: nowhere.
+    sink_directory: str | None = None
     prepared: Mapping[str, Sequence[SqlType]] | None = None
     # What is kept up to date must be so by following changes alone.
     require_incremental: bool = False

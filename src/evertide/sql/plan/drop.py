@@ -3,19 +3,19 @@
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar, assert_never
 
-from evertide.catalog.drop import CASCADE_HINT, with_dependants
+from evertide.catalog.drop import CASCADE_HINT, with_dependants, with_parts
 from evertide.catalog.objects import (
-    ClusterReplica,
+    Cluster,
     Item,
     ItemKind,
-    ManagedCluster,
     Schema,
-    UnmanagedCluster,
-    VirtualCluster,
 )
 from evertide.catalog.snapshot import Snapshot
+from evertide.sql.plan.cluster_plans import ChangePlan
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.plans import DropPlan
+from evertide.sql.plan.profile import plan_drop_profiles
+from evertide.sql.plan.replica import own_replica
 from evertide.sql.resolve import (
     NameContext,
     position_of,
@@ -46,28 +46,41 @@ ITEM_KINDS: Final[dict[ObjectKind, ItemKind]] = {
     ObjectKind.VIEW: ItemKind.VIEW,
     ObjectKind.MATERIALIZED_VIEW: ItemKind.MATERIALIZED_VIEW,
     ObjectKind.INDEX: ItemKind.INDEX,
+    ObjectKind.SOURCE: ItemKind.SOURCE,
+    ObjectKind.SINK: ItemKind.SINK,
 }
 # What looking up a name says when it is not there.
 _MISSING = (UndefinedTable, UndefinedSchema, UndefinedDatabase, UndefinedObject)
 
 
-def plan_drop(statement: DropStatement, query: QueryContext) -> DropPlan:
+def plan_drop(statement: DropStatement, query: QueryContext) -> DropPlan | ChangePlan:
     """Everything that a DROP takes away."""
     names = query.plan.names
     match statement.kind:
-        case ObjectKind.TABLE | ObjectKind.VIEW | ObjectKind.MATERIALIZED_VIEW | ObjectKind.INDEX:
+        case (
+            ObjectKind.TABLE
+            | ObjectKind.VIEW
+            | ObjectKind.MATERIALIZED_VIEW
+            | ObjectKind.INDEX
+            | ObjectKind.SOURCE
+            | ObjectKind.SINK
+        ):
             return _drop_items(statement, names)
         case ObjectKind.SCHEMA:
             return _drop_schemas(statement, names)
         case ObjectKind.DATABASE:
             return _drop_databases(statement, names)
         case ObjectKind.CLUSTER:
-            return _drop_clusters(statement, names)
+            return _drop_clusters(statement, names, query.plan.cluster)
         case ObjectKind.CLUSTER_REPLICA:
-            replicas, notices = _found(statement, lambda name: _replica(name, names.snapshot))
+            replicas, notices = _found(
+                statement, lambda name: own_replica(name, names.snapshot, "drop")
+            )
             ids = tuple(replica.replica_id for replica in replicas)
             return DropPlan(_tag(statement), replicas=ids, notices=notices)
-        case ObjectKind.SOURCE | ObjectKind.SINK | ObjectKind.ROLE:
+        case ObjectKind.CLUSTER_PROFILE:
+            return plan_drop_profiles(statement, query)
+        case ObjectKind.ROLE:
             raise FeatureNotSupported(
                 f"{_tag(statement)} is not supported", position=position_of(statement.at)
             )
@@ -121,10 +134,9 @@ def _drop_items(statement: DropStatement, names: NameContext) -> DropPlan:
 
 
 def _refuse_dependants(snapshot: Snapshot, item_ids: Sequence[ItemId]) -> None:
-    """An index goes with its relation; anything else that depends on an item keeps it."""
-    indexes = [index.item_id for one in item_ids for index in snapshot.indexes_on(one)]
-    going = {*item_ids, *indexes}
-    for item_id in item_ids:
+    """Parts go with their item; anything else that depends on an item or a part keeps it."""
+    going = with_parts(snapshot, item_ids)
+    for item_id in (*item_ids, *sorted(going.difference(item_ids))):
         who = [one for one in snapshot.dependants(item_id) if one.item_id not in going]
         if who:
             item = snapshot.items[item_id]
@@ -196,7 +208,7 @@ def _drop_databases(statement: DropStatement, names: NameContext) -> DropPlan:
     )
 
 
-def _drop_clusters(statement: DropStatement, names: NameContext) -> DropPlan:
+def _drop_clusters(statement: DropStatement, names: NameContext, active: str) -> DropPlan:
     """Replicas go with their cluster; what it runs needs CASCADE."""
     snapshot = names.snapshot
     clusters, notices = _found(
@@ -218,30 +230,15 @@ def _drop_clusters(statement: DropStatement, names: NameContext) -> DropPlan:
         _tag(statement),
         items=with_dependants(snapshot, [item.item_id for item in running]),
         clusters=tuple(cluster.cluster_id for cluster in clusters),
-        notices=notices,
+        notices=(*notices, *_active_dropped(clusters, active)),
     )
 
 
-def _replica(name: Name, snapshot: Snapshot) -> ClusterReplica:
-    """The replica `cluster.replica`, if it may go by itself."""
-    cluster_name, replica_name = name.parts
-    cluster = resolve_cluster(cluster_name, snapshot, at=name.at)
-    replica = snapshot.replica_named(cluster.cluster_id, replica_name)
-    if replica is None:
-        raise UndefinedObject(
-            f'CLUSTER {cluster.name} has no CLUSTER REPLICA named "{replica_name}"',
-            position=position_of(name.at),
-        )
-    match cluster.variant:
-        case ManagedCluster():
-            raise FeatureNotSupported(
-                "cannot drop replica of managed cluster", position=position_of(name.at)
-            )
-        case VirtualCluster():
-            raise FeatureNotSupported(
-                f"cannot modify virtual cluster {cluster.name}", position=position_of(name.at)
-            )
-        case UnmanagedCluster():
-            return replica
-        case _:
-            assert_never(cluster.variant)
+def _active_dropped(clusters: Sequence[Cluster], active: str) -> list[Notice]:
+    """The session goes on without a cluster until it chooses another."""
+    hint = "Choose a new active cluster by executing SET CLUSTER = <name>."
+    return [
+        Notice("NOTICE", "MZ003", f'active cluster "{cluster.name}" has been dropped', hint=hint)
+        for cluster in clusters
+        if cluster.name == active
+    ]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from evertide.sql.plan import (
+    alter_cluster,
     cluster,
     container,
     copy_from,
@@ -14,12 +15,20 @@ from evertide.sql.plan import (
     index,
     insert,
     mutation,
+    profile,
     read,
     rename,
+    replica,
+    role,
+    role_owned,
+    set_cluster,
     show,
     show_create,
+    sink_define,
+    source_define,
     subscribe,
 )
+from evertide.sql.plan.cluster_plans import ClusterPlan
 from evertide.sql.plan.context import PlanContext, QueryContext
 from evertide.sql.plan.data_type import resolve_type
 from evertide.sql.plan.parameters import Parameters
@@ -27,6 +36,12 @@ from evertide.sql.plan.plans import DataPlan, DdlPlan, NoticePlan, Plan, Prepare
 from evertide.sql.plan.query import plan_query
 from evertide.sql.plan.session import plan_session
 from evertide.sql.pretty import to_sql
+from evertide.sql.syntax.cluster import (
+    AlterClusterProfileResetStatement,
+    AlterClusterProfileSetStatement,
+    CreateClusterProfileStatement,
+    MoveReplicaStatement,
+)
 from evertide.sql.syntax.command import (
     AlterSystemResetStatement,
     AlterSystemSetStatement,
@@ -73,12 +88,20 @@ from evertide.sql.syntax.definition import (
     CreateViewStatement,
     DefinitionStatement,
     DropStatement,
+    ObjectKind,
     RenameStatement,
     SwapStatement,
 )
+from evertide.sql.syntax.external import (
+    CreateSinkStatement,
+    CreateSourceStatement,
+    CreateSubsourceStatement,
+)
+from evertide.sql.syntax.role import RoleStatement
 from evertide.sql.syntax.statement import Statement
 from evertide.vocab.datum import Datum
 from evertide.vocab.errors import StatementTooComplex
+from evertide.vocab.ids import ItemId
 from evertide.vocab.sql_type import SqlType
 
 
@@ -93,6 +116,8 @@ class Planned:
     plan: Plan
     parameter_types: tuple[SqlType, ...] = ()
     needs_values: bool = False
+    # Items that the statement names to read them, in order of first sight.
+    reads: tuple[ItemId, ...] = ()
 
 
 def plan_statement(
@@ -112,10 +137,13 @@ def plan_statement(
             "statement is too deeply nested to be planned",
             hint="Break up the query, for example with views.",
         ) from None
-    return Planned(plan, parameters.finish(), parameters.needs_values)
+    reads = tuple(query.dependencies)
+    return Planned(plan, parameters.finish(), parameters.needs_values, reads)
 
 
 def _plan(statement: Statement, query: QueryContext) -> Plan:
+    if isinstance(statement, RoleStatement):
+        return _plan_definition(statement, query)
     match statement:
         case (
             ShowVariableStatement()
@@ -139,8 +167,12 @@ def _plan(statement: Statement, query: QueryContext) -> Plan:
             | CreateViewStatement()
             | CreateMaterializedViewStatement()
             | CreateIndexStatement()
+            | CreateSourceStatement()
+            | CreateSubsourceStatement()
+            | CreateSinkStatement()
             | CreateClusterStatement()
             | CreateClusterReplicaStatement()
+            | CreateClusterProfileStatement()
             | CreateSchemaStatement()
             | CreateDatabaseStatement()
             | CreateRoleStatement()
@@ -152,6 +184,9 @@ def _plan(statement: Statement, query: QueryContext) -> Plan:
             | SwapStatement()
             | AlterClusterSetStatement()
             | AlterClusterResetStatement()
+            | AlterClusterProfileSetStatement()
+            | AlterClusterProfileResetStatement()
+            | MoveReplicaStatement()
         ):
             return _plan_definition(statement, query)
         case PrepareStatement():
@@ -161,6 +196,8 @@ def _plan(statement: Statement, query: QueryContext) -> Plan:
 
 
 def _plan_definition(statement: DefinitionStatement, query: QueryContext) -> DdlPlan | NoticePlan:
+    if isinstance(statement, RoleStatement):
+        return role.plan_role_statement(statement, query)
     match statement:
         case CreateTableStatement():
             return define.plan_create_table(statement, query)
@@ -170,32 +207,77 @@ def _plan_definition(statement: DefinitionStatement, query: QueryContext) -> Ddl
             return define.plan_create_materialized_view(statement, query)
         case CreateIndexStatement():
             return index.plan_create_index(statement, query)
+        case CreateSourceStatement():
+            return source_define.plan_create_source(statement, query)
+        case CreateSubsourceStatement():
+            raise read.unsupported("CREATE SUBSOURCE without its source", statement.at)
+        case CreateSinkStatement():
+            return sink_define.plan_create_sink(statement, query)
         case CreateClusterStatement():
             return cluster.plan_create_cluster(statement, query)
         case CreateSchemaStatement():
             return container.plan_create_schema(statement, query)
         case CreateDatabaseStatement():
             return container.plan_create_database(statement, query)
+        case DropStatement(kind=ObjectKind.ROLE):
+            return role.plan_drop_role(statement, query)
         case DropStatement():
             return drop.plan_drop(statement, query)
         case RenameStatement():
             return rename.plan_rename(statement, query)
         case AlterHistoryStatement():
             return history.plan_alter_history(statement, query)
-        case CreateClusterReplicaStatement():
-            raise read.unsupported("CREATE CLUSTER REPLICA", statement.at)
+        case (
+            CreateClusterReplicaStatement()
+            | CreateClusterProfileStatement()
+            | AlterClusterSetStatement()
+            | AlterClusterResetStatement()
+            | AlterClusterProfileSetStatement()
+            | AlterClusterProfileResetStatement()
+            | MoveReplicaStatement()
+        ):
+            return _plan_in_cluster(statement, query)
         case CreateRoleStatement():
-            raise read.unsupported("CREATE ROLE", statement.at)
-        case AlterOwnerStatement(kind=kind):
-            raise read.unsupported(f"ALTER {kind} ... OWNER TO", statement.at)
-        case AlterSetClusterStatement(kind=kind):
-            raise read.unsupported(f"ALTER {kind} ... SET CLUSTER", statement.at)
+            return role.plan_create_role(statement, query)
+        case AlterOwnerStatement():
+            return role_owned.plan_alter_owner(statement, query)
+        case AlterSetClusterStatement():
+            return set_cluster.plan_set_cluster(statement, query)
+        case SwapStatement(kind=ObjectKind.CLUSTER):
+            return alter_cluster.plan_swap_clusters(statement, query)
         case SwapStatement(kind=kind):
             raise read.unsupported(f"ALTER {kind} ... SWAP WITH", statement.at)
+        case _:
+            assert_never(statement)
+
+
+_InCluster: TypeAlias = (
+    CreateClusterReplicaStatement
+    | CreateClusterProfileStatement
+    | AlterClusterSetStatement
+    | AlterClusterResetStatement
+    | AlterClusterProfileSetStatement
+    | AlterClusterProfileResetStatement
+    | MoveReplicaStatement
+)
+
+
+def _plan_in_cluster(statement: _InCluster, query: QueryContext) -> ClusterPlan | NoticePlan:
+    match statement:
+        case CreateClusterReplicaStatement():
+            return replica.plan_create_replica(statement, query)
+        case CreateClusterProfileStatement():
+            return profile.plan_create_profile(statement, query)
         case AlterClusterSetStatement():
-            raise read.unsupported("ALTER CLUSTER ... SET", statement.at)
+            return alter_cluster.plan_alter_cluster(statement, query)
         case AlterClusterResetStatement():
-            raise read.unsupported("ALTER CLUSTER ... RESET", statement.at)
+            return alter_cluster.plan_reset_cluster(statement, query)
+        case AlterClusterProfileSetStatement():
+            return profile.plan_alter_profile(statement, query)
+        case AlterClusterProfileResetStatement():
+            return profile.plan_reset_profile(statement, query)
+        case MoveReplicaStatement():
+            return replica.plan_move_replica(statement, query)
         case _:
             assert_never(statement)
 

@@ -12,6 +12,9 @@ import pyarrow as pa
 
 from evertide.expr.relation import Finishing, OrderKey, Relation
 from evertide.expr.scalar import Scalar
+from evertide.sql.plan.cluster_plans import ClusterPlan
+from evertide.sql.plan.external_plans import CreateSinkPlan, CreateSourcePlan
+from evertide.sql.plan.role_plans import RolePlan
 from evertide.vocab.errors import Notice
 from evertide.vocab.ids import ClusterId, DatabaseId, GlobalId, ItemId, ReplicaId, SchemaId
 from evertide.vocab.relation_desc import RelationDesc
@@ -228,18 +231,6 @@ class CreateDatabasePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateClusterPlan:
-    """`size` None: virtual. `replicas` are explicit (name, size) pairs of an unmanaged cluster."""
-
-    name: str
-    size: str | None
-    virtual: bool
-    replication_factor: int
-    replicas: tuple[tuple[str, str], ...] | None
-    if_not_exists: bool
-
-
-@dataclass(frozen=True, slots=True)
 class DropPlan:
     """Everything that goes, dependants first (CASCADE was resolved by the planner).
 
@@ -257,12 +248,16 @@ class DropPlan:
 
 @dataclass(frozen=True, slots=True)
 class RenameItemPlan:
-    """`create_sql` is the item's definition under the new name."""
+    """`create_sql` is the item's definition under the new name.
+
+    `others_sql` holds the new definitions of its parts, and of what it is part of.
+    """
 
     item_id: ItemId
     new_name: str
     create_sql: str
     tag: str
+    others_sql: tuple[tuple[ItemId, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,8 +405,10 @@ class NoticePlan:
 
 
 DdlPlan: TypeAlias = (
+    RolePlan |
     CreateTablePlan | CreateViewPlan | CreateMaterializedViewPlan | CreateIndexPlan
-    | CreateSchemaPlan | CreateDatabasePlan | CreateClusterPlan | DropPlan | RenameItemPlan
+    | CreateSourcePlan | CreateSinkPlan
+    | CreateSchemaPlan | CreateDatabasePlan | ClusterPlan | DropPlan | RenameItemPlan
     | AlterHistoryPlan | AlterSystemPlan
 )  # fmt: skip
 # Statements that concern the session alone: no collection is read or written.

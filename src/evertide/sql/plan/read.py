@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from evertide.expr.relation import Get
+from evertide.sql.plan.active_cluster import check_active_cluster
 from evertide.sql.plan.as_of import plan_timestamp
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.define import plan_create_materialized_view, plan_create_view
@@ -52,6 +53,7 @@ _STAGES = {
 def plan_select_statement(statement: SelectStatement, query: QueryContext) -> SelectPlan:
     """A query as a statement: order and limit are its finishing."""
     planned = query.plan_query(statement.query, query)
+    check_active_cluster(planned.relation, query, statement.at)
     given = statement.as_of
     return SelectPlan(
         planned.relation,

@@ -10,6 +10,14 @@ from evertide.sql.parser.entry import parse_statement
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.planned import NamedQuery, PlannedQuery
 from evertide.sql.plan.plans import SelectPlan
+from evertide.sql.plan.role_show import role_listing
+from evertide.sql.plan.show_clusters import (
+    CLUSTER_PROFILES_COLUMNS,
+    CLUSTER_PROFILES_SQL,
+    REPLICAS_DESC,
+    replicas_of_clusters,
+    replicas_of_profiles,
+)
 from evertide.sql.pretty import quote_literal
 from evertide.sql.resolve import (
     current_schema,
@@ -163,6 +171,13 @@ def _listing(statement: ShowObjectsStatement, query: QueryContext) -> Listing:
                 ("cluster", "replica"),
                 like="replica",
             )
+        case ShowKind.CLUSTER_PROFILES:
+            return Listing(
+                CLUSTER_PROFILES_SQL,
+                CLUSTER_PROFILES_COLUMNS,
+                ("cluster", "profile"),
+                like="profile",
+            )
         case ShowKind.DATABASES:
             sql = f"SELECT d.name, {_COMMENT} FROM mz_catalog.mz_databases d "
             return Listing(sql + _noted("'database'", "d.id"), ("name", "comment"), ("name",))
@@ -175,6 +190,8 @@ def _listing(statement: ShowObjectsStatement, query: QueryContext) -> Listing:
             return Listing(sql, ("name", "comment"), ("name",))
         case ShowKind.SCHEMAS:
             return _schemas(statement, query)
+        case ShowKind.PRIVILEGES | ShowKind.DEFAULT_PRIVILEGES | ShowKind.ROLE_MEMBERSHIP:
+            return Listing(*role_listing(statement, query))
         case _:
             return _in_schema(statement, query)
 
@@ -242,20 +259,14 @@ def _place(
 def _texts(query: QueryContext) -> dict[str, NamedQuery | None]:
     """Lists within a row, which SQL could only make by aggregates that keep an order."""
     snapshot = query.plan.snapshot
-    replicas: list[Row] = []
-    for cluster in snapshot.clusters.values():
-        shown = [
-            replica.name if replica.size is None else f"{replica.name} ({replica.size})"
-            for replica in snapshot.replicas_of(cluster.cluster_id)
-        ]
-        replicas.append((cluster.cluster_id, ", ".join(shown)))
     keys: list[Row] = [
         (item.item_id, item.desc.names)
         for item in snapshot.items.values()
         if isinstance(item.definition, Index)
     ]
     return {
-        "cluster_replicas": _constant(relation_desc(("id", TEXT), ("replicas", TEXT)), replicas),
+        "cluster_replicas": _constant(REPLICAS_DESC, replicas_of_clusters(snapshot)),
+        "profile_replicas": _constant(REPLICAS_DESC, replicas_of_profiles(snapshot)),
         "index_keys": _constant(relation_desc(("id", TEXT), ("key", array_of(TEXT))), keys),
     }
 

@@ -2,6 +2,7 @@
 
 from evertide.catalog.objects import Cluster, ManagedCluster, UnmanagedCluster, VirtualCluster
 from evertide.catalog.snapshot import Snapshot
+from evertide.expr.interval_text import format_interval
 from evertide.expr.relation import Constant, Finishing
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.drop import ITEM_KINDS, item_of_kind
@@ -10,6 +11,7 @@ from evertide.sql.pretty import quote_ident, quote_literal
 from evertide.sql.resolve import name_of, position_of, resolve_cluster
 from evertide.sql.syntax.command import ShowCreateStatement
 from evertide.sql.syntax.definition import ObjectKind
+from evertide.vocab.datum import Interval
 from evertide.vocab.errors import FeatureNotSupported
 from evertide.vocab.relation_desc import relation_desc
 from evertide.vocab.sql_type import TEXT
@@ -42,12 +44,43 @@ def cluster_sql(cluster: Cluster, snapshot: Snapshot) -> str:
     match cluster.variant:
         case VirtualCluster():
             options = "VIRTUAL"
-        case ManagedCluster(size=size, replication_factor=factor):
-            options = f"REPLICATION FACTOR = {factor}, SIZE = {quote_literal(size)}"
+        case ManagedCluster():
+            options = _managed(cluster.variant)
         case UnmanagedCluster():
             replicas = ", ".join(
                 f"{quote_ident(replica.name)} (SIZE = {quote_literal(replica.size or '')})"
                 for replica in snapshot.replicas_of(cluster.cluster_id)
+                if replica.profile_id is None and not replica.internal
             )
-            options = f"REPLICAS = ({replicas})"
-    return f"CREATE CLUSTER {quote_ident(cluster.name)} ({options})"
+            options = f"REPLICAS ({replicas})"
+    if cluster.workload_class is not None:
+        options += f", WORKLOAD CLASS = {quote_literal(cluster.workload_class)}"
+    return f"CREATE CLUSTER {_quoted(cluster.name)} ({options})"
+
+
+def _managed(variant: ManagedCluster) -> str:
+    """Every option, those with their usual values too; state is never compressed."""
+    settings = variant.introspection
+    schedule = "MANUAL"
+    if variant.schedule is not None:
+        estimate = _interval(variant.schedule.hydration_time_estimate_ms)
+        schedule = f"ON REFRESH (HYDRATION TIME ESTIMATE = {estimate})"
+    options = {
+        "EXPERIMENTAL ARRANGEMENT COMPRESSION": "false",
+        "INTROSPECTION DEBUGGING": "true" if settings.debugging else "false",
+        "INTROSPECTION INTERVAL": _interval(settings.interval_ms or 0),
+        "MANAGED": "true",
+        "REPLICATION FACTOR": str(variant.replication_factor),
+        "SIZE": quote_literal(variant.size),
+        "SCHEDULE": schedule,
+    }
+    return ", ".join(f"{name} = {value}" for name, value in options.items())
+
+
+def _interval(milliseconds: int) -> str:
+    return f"INTERVAL {quote_literal(format_interval(Interval(0, 0, milliseconds * 1_000)))}"
+
+
+def _quoted(name: str) -> str:
+    """In quotes always, as definitions are stored."""
+    return '"' + name.replace('"', '""') + '"'

@@ -8,6 +8,7 @@ from evertide.expr.relation_walk import in_order_of_use
 from evertide.expr.scalar import ColumnRef, Parameter, Scalar, SessionCall
 from evertide.expr.temporal import has_temporal
 from evertide.expr.traverse import gets
+from evertide.sql.plan.active_cluster import check_active_cluster
 from evertide.sql.plan.as_of import plan_timestamp
 from evertide.sql.plan.coercion import settle
 from evertide.sql.plan.context import QueryContext
@@ -51,6 +52,7 @@ _STATE = ColumnDesc("mz_state", TEXT)
 def plan_subscribe(statement: SubscribeStatement, query: QueryContext) -> SubscribePlan:
     """A relation or a query whose changes are told."""
     relation, columns = _source(statement, query)
+    check_active_cluster(relation, query, statement.at)
     if not _reads_system(relation, query):
         check_maintainable(relation, "subscription", query, statement.at)
         _refuse_timely_constants(relation, query, statement.at)

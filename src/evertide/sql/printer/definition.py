@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from evertide.sql.printer import external
 from evertide.sql.printer.expression import expression, expressions
 from evertide.sql.printer.names import (
     CLUSTER_WORDS,
@@ -17,6 +18,13 @@ from evertide.sql.printer.names import (
 )
 from evertide.sql.printer.option import options, with_options
 from evertide.sql.printer.query import query
+from evertide.sql.printer.role import attributes, role_statement
+from evertide.sql.syntax.cluster import (
+    AlterClusterProfileResetStatement,
+    AlterClusterProfileSetStatement,
+    CreateClusterProfileStatement,
+    MoveReplicaStatement,
+)
 from evertide.sql.syntax.definition import (
     AlterClusterResetStatement,
     AlterClusterSetStatement,
@@ -38,15 +46,25 @@ from evertide.sql.syntax.definition import (
     RenameStatement,
     SwapStatement,
 )
+from evertide.sql.syntax.external import (
+    CreateSinkStatement,
+    CreateSourceStatement,
+    CreateSubsourceStatement,
+)
 from evertide.sql.syntax.option import Option
+from evertide.sql.syntax.role import RoleStatement
 
 Create = (
     CreateTableStatement
     | CreateViewStatement
     | CreateMaterializedViewStatement
     | CreateIndexStatement
+    | CreateSourceStatement
+    | CreateSubsourceStatement
+    | CreateSinkStatement
     | CreateClusterStatement
     | CreateClusterReplicaStatement
+    | CreateClusterProfileStatement
     | CreateSchemaStatement
     | CreateDatabaseStatement
     | CreateRoleStatement
@@ -59,10 +77,26 @@ Alter = (
     | SwapStatement
     | AlterClusterSetStatement
     | AlterClusterResetStatement
+    | AlterClusterProfileSetStatement
+    | AlterClusterProfileResetStatement
+    | MoveReplicaStatement
+)
+
+
+_Member = AlterClusterProfileSetStatement | AlterClusterProfileResetStatement | MoveReplicaStatement
+# Those that name an object of any kind.
+_ByKind = (
+    RenameStatement
+    | AlterOwnerStatement
+    | AlterSetClusterStatement
+    | AlterHistoryStatement
+    | SwapStatement
 )
 
 
 def definition(node: DefinitionStatement) -> str:
+    if isinstance(node, RoleStatement):
+        return role_statement(node)
     match node:
         case DropStatement():
             names = ", ".join([object_name(node.kind, item) for item in node.names])
@@ -76,6 +110,9 @@ def definition(node: DefinitionStatement) -> str:
             | SwapStatement()
             | AlterClusterSetStatement()
             | AlterClusterResetStatement()
+            | AlterClusterProfileSetStatement()
+            | AlterClusterProfileResetStatement()
+            | MoveReplicaStatement()
         ):
             return _alter(node)
         case _:
@@ -92,20 +129,24 @@ def create(node: Create) -> str:
             return _materialized_view(node)
         case CreateIndexStatement():
             return _index(node)
+        case CreateSourceStatement():
+            return external.source(node)
+        case CreateSubsourceStatement():
+            return external.subsource(node)
+        case CreateSinkStatement():
+            return external.sink(node)
         case CreateClusterStatement():
             target = quote_ident(node.name, CLUSTER_WORDS)
             exists = _if_not_exists(node.if_not_exists)
             return f"CREATE CLUSTER {exists}{target}{_in_parentheses(node.options)}"
-        case CreateClusterReplicaStatement():
-            target = dotted((node.cluster, node.name))
-            exists = _if_not_exists(node.if_not_exists)
-            return f"CREATE CLUSTER REPLICA {exists}{target}{_in_parentheses(node.options)}"
+        case CreateClusterReplicaStatement() | CreateClusterProfileStatement():
+            return _create_member(node)
         case CreateSchemaStatement():
             return f"CREATE SCHEMA {_if_not_exists(node.if_not_exists)}{name(node.name)}"
         case CreateDatabaseStatement():
             return f"CREATE DATABASE {_if_not_exists(node.if_not_exists)}{quote_ident(node.name)}"
         case CreateRoleStatement():
-            return " ".join(["CREATE ROLE", quote_ident(node.name), *node.attributes])
+            return " ".join(["CREATE ROLE", quote_ident(node.name), *attributes(node.attributes)])
         case _:
             assert_never(node)
 
@@ -164,6 +205,8 @@ def _index(node: CreateIndexStatement) -> str:
 def _alter(node: Alter) -> str:
     if isinstance(node, AlterClusterSetStatement | AlterClusterResetStatement):
         return _alter_cluster(node)
+    if not isinstance(node, _ByKind):
+        return _alter_member(node)
     exists = "" if isinstance(node, SwapStatement) or not node.if_exists else "IF EXISTS "
     head = f"ALTER {node.kind} {exists}{object_name(node.kind, node.name)}"
     match node:
@@ -179,6 +222,31 @@ def _alter(node: Alter) -> str:
             return f"{head} SET ({options((Option('RETAIN HISTORY', history),))})"
         case SwapStatement():
             return f"{head} SWAP WITH {quote_ident(node.other)}"
+        case _:
+            assert_never(node)
+
+
+def _create_member(node: CreateClusterReplicaStatement | CreateClusterProfileStatement) -> str:
+    kind = "PROFILE" if isinstance(node, CreateClusterProfileStatement) else "REPLICA"
+    target = dotted((node.cluster, node.name))
+    text = f"CREATE CLUSTER {kind} {_if_not_exists(node.if_not_exists)}{target}"
+    text += _in_parentheses(node.options)
+    if isinstance(node, CreateClusterReplicaStatement) and node.profile is not None:
+        text += f" IN PROFILE {quote_ident(node.profile)}"
+    return text
+
+
+def _alter_member(node: _Member) -> str:
+    kind = "REPLICA" if isinstance(node, MoveReplicaStatement) else "PROFILE"
+    exists = "IF EXISTS " if node.if_exists else ""
+    head = f"ALTER CLUSTER {kind} {exists}{dotted((node.cluster, node.name))}"
+    match node:
+        case MoveReplicaStatement():
+            return f"{head} IN PROFILE {quote_ident(node.profile)}"
+        case AlterClusterProfileSetStatement():
+            return f"{head} SET ({options(node.options)})"
+        case AlterClusterProfileResetStatement():
+            return f"{head} RESET ({', '.join(node.option_names)})"
         case _:
             assert_never(node)
 

@@ -10,7 +10,7 @@ from evertide.sql.syntax.expression import ArrayType, DataType, ListType, MapTyp
 _PLAIN: Final = re.compile(r"[a-z_][a-z0-9_$]*")
 # Not reserved, but something else than a name before a bracket, before a parenthesis or after AS.
 _AMBIGUOUS: Final = frozenset({"EXISTS", "LIST", "MAP", "OF", "OPERATOR", "ROW", "VALUES"})
-CLUSTER_WORDS: Final = frozenset({"REPLICA"})  # after CLUSTER this word is not a name
+CLUSTER_WORDS: Final = frozenset({"PROFILE", "REPLICA"})  # after CLUSTER these are not names
 _TYPE_WORDS: Final = frozenset({"CHAR", "CHARACTER", "NATIONAL", "NCHAR"})
 
 

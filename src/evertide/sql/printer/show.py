@@ -9,6 +9,7 @@ from evertide.sql.printer.names import in_cluster, name, object_name, quote_iden
 from evertide.sql.syntax.command import (
     LikeFilter,
     ShowCreateStatement,
+    ShowKind,
     ShowObjectsStatement,
     ShowStatement,
     ShowVariableStatement,
@@ -18,7 +19,7 @@ from evertide.sql.syntax.command import (
 # Words that mean a list of objects when SHOW stands before them.
 _SHOW_WORDS: Final = frozenset(
     {"CLUSTERS", "COLUMNS", "DATABASES", "INDEX", "INDEXES", "KEYS", "OBJECTS", "ROLES", "SCHEMAS"}
-    | {"SINKS", "SOURCES", "TABLES", "VIEWS"}
+    | {"PRIVILEGES", "SINKS", "SOURCES", "TABLES", "VIEWS"}
 )
 
 
@@ -31,10 +32,18 @@ def show(node: ShowStatement) -> str:
         case ShowObjectsStatement():
             text = f"SHOW {node.kind}"
             text += "" if node.from_ is None else f" FROM {name(node.from_)}"
-            text += "" if node.on is None else f" ON {name(node.on)}"
+            text += "" if node.on is None else f" ON {_on(node)}"
+            text += "" if node.for_ is None else f" FOR {quote_ident(node.for_)}"
             return text + in_cluster(node.cluster) + _filter(node.filter_)
         case _:
             assert_never(node)
+
+
+def _on(node: ShowObjectsStatement) -> str:
+    """A relation, or the word for a type of objects."""
+    assert node.on is not None, "asked for what is there"
+    typed = node.kind in (ShowKind.PRIVILEGES, ShowKind.DEFAULT_PRIVILEGES)
+    return node.on.parts[0] if typed else name(node.on)
 
 
 def _filter(node: LikeFilter | WhereFilter | None) -> str:

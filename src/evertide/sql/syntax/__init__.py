@@ -7,7 +7,7 @@ of its printed text are equal. It refuses to know the catalog, types and functio
 expression.py  scalar expressions and type names
 query.py       SELECT, VALUES, set operations, joins; literal_values.py: long lists of constants
 option.py      the option lists of clusters, materialized views, COPY and EXPLAIN
-definition.py  statements that change the catalog
+definition.py  statements that change the catalog; cluster.py: profiles and what is in them
 command.py     statements that read, write or steer the session
 statement.py   the union of them all
 

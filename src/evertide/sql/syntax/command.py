@@ -146,9 +146,13 @@ class ShowKind(StrEnum):
     COLUMNS = "COLUMNS"
     CLUSTERS = "CLUSTERS"
     CLUSTER_REPLICAS = "CLUSTER REPLICAS"
+    CLUSTER_PROFILES = "CLUSTER PROFILES"
     SCHEMAS = "SCHEMAS"
     DATABASES = "DATABASES"
     ROLES = "ROLES"
+    PRIVILEGES = "PRIVILEGES"
+    DEFAULT_PRIVILEGES = "DEFAULT PRIVILEGES"
+    ROLE_MEMBERSHIP = "ROLE MEMBERSHIP"
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +177,10 @@ class ShowObjectsStatement:
 
     kind: ShowKind
     from_: Name | None = None
-    on: Name | None = None  # of INDEXES: the relation
+    on: Name | None = None  # of INDEXES: the relation; of PRIVILEGES: a type, such as TABLES
     cluster: str | None = None
     filter_: LikeFilter | WhereFilter | None = None
+    for_: str | None = None  # of PRIVILEGES and ROLE MEMBERSHIP: the role
     at: int = field(default=UNPLACED, compare=False, kw_only=True)
 
 

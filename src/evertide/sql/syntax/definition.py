@@ -6,9 +6,21 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
+from evertide.sql.syntax.cluster import (
+    AlterClusterProfileResetStatement,
+    AlterClusterProfileSetStatement,
+    CreateClusterProfileStatement,
+    MoveReplicaStatement,
+)
 from evertide.sql.syntax.expression import UNPLACED, DataType, Expression, Name
+from evertide.sql.syntax.external import (
+    CreateSinkStatement,
+    CreateSourceStatement,
+    CreateSubsourceStatement,
+)
 from evertide.sql.syntax.option import Option, OptionValue
 from evertide.sql.syntax.query import Query
+from evertide.sql.syntax.role import RoleStatement
 
 
 class ObjectKind(StrEnum):
@@ -22,6 +34,7 @@ class ObjectKind(StrEnum):
     SINK = "SINK"
     CLUSTER = "CLUSTER"
     CLUSTER_REPLICA = "CLUSTER REPLICA"
+    CLUSTER_PROFILE = "CLUSTER PROFILE"
     SCHEMA = "SCHEMA"
     DATABASE = "DATABASE"
     ROLE = "ROLE"
@@ -101,6 +114,7 @@ class CreateClusterReplicaStatement:
     name: str
     options: tuple[Option, ...] = ()
     if_not_exists: bool = False
+    profile: str | None = None  # None: the cluster's implicit one
     at: int = field(default=UNPLACED, compare=False, kw_only=True)
 
 
@@ -129,7 +143,7 @@ class CreateRoleStatement:
 
 @dataclass(frozen=True, slots=True)
 class DropStatement:
-    """Names of clusters, databases and roles have one part; of replicas two: cluster.replica."""
+    """Names of clusters, databases and roles have one part; of replicas and profiles two."""
 
     kind: ObjectKind
     names: tuple[Name, ...]
@@ -218,8 +232,12 @@ DefinitionStatement: TypeAlias = (
     | CreateViewStatement
     | CreateMaterializedViewStatement
     | CreateIndexStatement
+    | CreateSourceStatement
+    | CreateSubsourceStatement
+    | CreateSinkStatement
     | CreateClusterStatement
     | CreateClusterReplicaStatement
+    | CreateClusterProfileStatement
     | CreateSchemaStatement
     | CreateDatabaseStatement
     | CreateRoleStatement
@@ -231,4 +249,8 @@ DefinitionStatement: TypeAlias = (
     | SwapStatement
     | AlterClusterSetStatement
     | AlterClusterResetStatement
+    | AlterClusterProfileSetStatement
+    | AlterClusterProfileResetStatement
+    | MoveReplicaStatement
+    | RoleStatement
 )
