@@ -2,6 +2,7 @@
 
 Promises that what runs follows from the catalog alone. Files in order of use: storage (collections
 over shards) with columns (the same for replicas), follow (catalog to dataflows), orchestrator
-(catalog to processes), compute (an adapter's client of a cluster), storage_usage (sizes of
-collections to the catalog).
+(catalog to processes) with sizes (what they are given) and statuses (what became of them), compute
+(an adapter's client of a cluster). What the system itself changes in the catalog, by append:
+reconfiguration, expiry, restarts, storage_usage. usage adds up what replicas cost.
 """

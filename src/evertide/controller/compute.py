@@ -9,6 +9,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -16,12 +17,13 @@ import msgspec
 import structlog
 
 from evertide.catalog.snapshot import Snapshot
-from evertide.controller.orchestrator import POOL, process_name
+from evertide.controller.orchestrator import POOL, SUPERVISOR, process_name
 from evertide.dataflow.channel import Channel, FrameTooLarge
 from evertide.dataflow.lookup import Lookup
 from evertide.dataflow.protocol import (
     AcknowledgeCommand,
     CancelCommand,
+    ChangesCommand,
     Command,
     FactsResponse,
     FailedResponse,
@@ -47,6 +49,9 @@ log = structlog.get_logger()
 # A replica that has not read so much is not asked any more until it has.
 MAX_UNSENT_BYTES: Final = 4 << 20
 
+# More requests that wait for what is yet to be computed are not sent to a replica.
+MAX_LASTING: Final = 512
+
 # A replica that is down or hangs must not keep anybody from what the others report.
 INTROSPECT_SECONDS = 2.0
 
@@ -56,6 +61,10 @@ Facts: TypeAlias = tuple[str | int | float | bool | None, ...]
 
 # Takes what a replica says to a subscribe; None once it went away.
 OnResponse: TypeAlias = Callable[[Response | None], None]
+
+
+# The event loop itself refers to tasks only weakly.
+_under_way: set[object] = set()
 
 
 class Unanswered(Exception):
@@ -125,6 +134,27 @@ class ReplicaConnection:
         finally:
             self._waiting.pop(request_id, None)
 
+    def ask_soon(self, command: ChangesCommand) -> "asyncio.Future[Response] | None":
+        """Send at once what is answered when the time has come; None if it cannot be sent now.
+
+        Cancelling the future tells the replica to forget it.
+        """
+        most = self._channel.unsent_bytes > MAX_UNSENT_BYTES or len(self._waiting) > MAX_LASTING
+        if self.closed or most:
+            return None
+        future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        self._waiting[command.request_id] = future
+        self._channel.send_soon(command)
+        future.add_done_callback(partial(self._done_asking, command.request_id))
+        return future
+
+    def _done_asking(self, request_id: int, future: "asyncio.Future[Response]") -> None:
+        self._waiting.pop(request_id, None)
+        if not future.cancelled():
+            future.exception()  # looked at: nobody may wait for it any more
+        elif not self.closed:
+            self._channel.send_soon(CancelCommand(request_id))
+
     def stream(self, command: SubscribeCommand, on_response: OnResponse) -> None:
         """Send; responses are handed over as they come, until `forget` or the connection's end."""
         self._streams[command.request_id] = on_response
@@ -187,6 +217,36 @@ class ComputeClient:
         )
         return decode_inline(desc, _rows(response)).updates()
 
+    def ask_changes(
+        self,
+        snapshot: Snapshot,
+        cluster_id: ClusterId,
+        view: GlobalId,
+        beyond: Timestamp,
+        as_of: Timestamp,
+    ) -> "list[asyncio.Future[Response]]":
+        """Ask at once what changed in a materialized view after one timestamp up to another: those
+        replicas that are connected. Each answers as soon as it has computed it, or refuses."""
+        asked = []
+        for name in replica_processes(snapshot, cluster_id):
+            connection = self._connections.get(name)
+            if connection is None:
+                # Whoever reads next will find it connected.
+                self._connect_later(name)
+                continue
+            command = ChangesCommand(
+                next(self._request_ids), snapshot.catalog_ts, view, beyond, as_of
+            )
+            future = connection.ask_soon(command)
+            if future is not None:
+                asked.append(future)
+        return asked
+
+    def _connect_later(self, name: str) -> None:
+        task = asyncio.create_task(self.answers(name))
+        _under_way.add(task)
+        task.add_done_callback(_under_way.discard)
+
     async def peek_relation(
         self,
         snapshot: Snapshot,
@@ -214,6 +274,10 @@ class ComputeClient:
         names = sorted({process_name(r) for r in snapshot.replicas.values()} or {POOL})
         told = await asyncio.gather(*[self._facts(name, relation) for name in names])
         return {name: rows for name, rows in zip(names, told, strict=True) if rows is not None}
+
+    async def told_by_supervisor(self, relation: str) -> Sequence[Facts] | None:
+        """What it says of the replica processes; None where it cannot be asked."""
+        return await self._facts(SUPERVISOR, relation)
 
     async def _facts(self, name: str, relation: str) -> Sequence[Facts] | None:
         """One process's rows; None if it does not answer soon."""

@@ -38,7 +38,7 @@ class Follower:
     ) -> dict[GlobalId, DataflowDescription]:
         """Every dataflow of these clusters, oldest first, so that inputs come before users."""
         wanted: dict[GlobalId, DataflowDescription] = {}
-        items = [i for c in cluster_ids for i in snapshot.items_in_cluster(c)]
+        items = [i for c in cluster_ids for i in snapshot.items_in_cluster(c) if has_dataflow(i)]
         for item in sorted(items, key=lambda i: (len(i.item_id), i.item_id)):
             assert item.cluster_id is not None
             key = (item.global_id, item.cluster_id)
@@ -47,6 +47,11 @@ class Follower:
             wanted[item.global_id] = _with_history(self._known[key], item)
         self._known = {(d.global_id, d.cluster_id): d for d in wanted.values()}
         return wanted
+
+
+def has_dataflow(item: Item) -> bool:
+    """Sources and sinks are of a cluster too, but nothing is computed for them."""
+    return isinstance(item.definition, MaterializedView | Index)
 
 
 def _with_history(description: DataflowDescription, item: Item) -> DataflowDescription:

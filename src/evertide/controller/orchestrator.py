@@ -1,14 +1,17 @@
 """Keeps the replica processes that the catalog asks for, no more and no fewer."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from evertide.catalog.objects import ClusterReplica
 from evertide.catalog.snapshot import Snapshot
-from evertide.vocab.ids import ClusterId
+from evertide.vocab.ids import ClusterId, ReplicaId
 
 # All virtual clusters share this process.
 POOL = "pool"
+# Tells what becomes of the others, on a socket like theirs.
+SUPERVISOR = "supervisor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,18 @@ def process_name(replica: ClusterReplica) -> str:
     if replica.size is None:
         return POOL
     return f"replica-{replica.cluster_id}-{replica.replica_id}"
+
+
+def replicas_of_process(name: str, snapshot: Snapshot) -> list[ClusterReplica]:
+    """The replicas that the process of this name runs: several where it is the pool."""
+    return [r for r in snapshot.replicas.values() if process_name(r) == name]
+
+
+def replica_ids_of(name: str, snapshot: Snapshot) -> list[ReplicaId]:
+    """The same by id, of processes too whose replica is gone; a pool that is gone had none."""
+    if name == POOL:
+        return [replica.replica_id for replica in replicas_of_process(name, snapshot)]
+    return [ReplicaId(name.rpartition("-")[2])]
 
 
 def wanted_processes(snapshot: Snapshot) -> dict[str, ProcessSpec]:
@@ -49,8 +64,11 @@ def clusters_of(name: str, snapshot: Snapshot) -> tuple[ClusterId, ...]:
 class Orchestrator(Protocol):
     """Starts and stops processes: on this host, or wherever an implementation reaches."""
 
-    async def ensure(self, wanted: dict[str, ProcessSpec]) -> None:
-        """Run exactly these; one that ends by itself is started again."""
+    def ensure(self, wanted: Mapping[str, ProcessSpec]) -> None:
+        """Run exactly these from now on; one that ends by itself is started again.
+
+        Waits for nothing: one that is slow to end keeps no other from starting.
+        """
         ...
 
     async def stop(self) -> None:

@@ -70,6 +70,10 @@ class Following:
         with self._persist.watch.on((self._txns_shard, *below)) as signal:
             yield signal
 
+    async def stored_upper(self, collection: Import) -> Timestamp:
+        """How far its own shard is, which may be less than is known of it."""
+        return (await self._persist.state(collection.shard_id)).upper
+
     async def stretch(
         self, collection: Import, lower: Timestamp, upper: Timestamp, rows: int
     ) -> Timestamp:

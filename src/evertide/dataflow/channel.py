@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from evertide.dataflow.protocol import MAX_MESSAGE_BYTES
+from evertide.persist.push.write_now import write_now
 
 Incoming = TypeVar("Incoming")
 
@@ -51,7 +52,7 @@ class Channel(Generic[Incoming]):
         body = self._encoder.encode(message)
         if len(body) > MAX_MESSAGE_BYTES:
             raise FrameTooLarge(f"a message of {len(body)} bytes is too large to send")
-        self._writer.write(_LENGTH.pack(len(body)) + body)
+        write_now(self._writer.transport, _LENGTH.pack(len(body)) + body)
 
     @property
     def unsent_bytes(self) -> int:

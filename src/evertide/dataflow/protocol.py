@@ -32,6 +32,20 @@ class PeekIndexCommand(msgspec.Struct, frozen=True, tag="peek_index"):
     lookup: Lookup | None = None
 
 
+class ChangesCommand(msgspec.Struct, frozen=True, tag="changes"):
+    """What changed in a materialized view after `beyond` up to and including `as_of`.
+
+    Asked while the view's shard does not say so yet: its replica knows as soon as it has computed
+    it. It waits for that as long as it takes, and takes nobody's turn.
+    """
+
+    request_id: int
+    catalog_ts: int
+    global_id: str
+    beyond: int
+    as_of: int
+
+
 class PeekRelationCommand(msgspec.Struct, frozen=True, tag="peek_relation"):
     """A one-shot query over many rows: one Spark job at `as_of`."""
 
@@ -78,8 +92,8 @@ class CancelCommand(msgspec.Struct, frozen=True, tag="cancel"):
 
 
 Command: TypeAlias = (
-    PeekIndexCommand | PeekRelationCommand | SubscribeCommand | AcknowledgeCommand
-    | IntrospectCommand | CancelCommand
+    PeekIndexCommand | PeekRelationCommand | ChangesCommand | SubscribeCommand
+    | AcknowledgeCommand | IntrospectCommand | CancelCommand
 )  # fmt: skip
 
 

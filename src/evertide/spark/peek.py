@@ -14,6 +14,7 @@ from evertide.dataflow.description import Import, IndexExport
 from evertide.dataflow.protocol import (
     AcknowledgeCommand,
     CancelCommand,
+    ChangesCommand,
     Command,
     FailedResponse,
     IntrospectCommand,
@@ -33,13 +34,13 @@ from evertide.persist.told import told
 from evertide.spark.arrangements.arrangement import BelowSince as IndexBelowSince
 from evertide.spark.arrangements.key_order import LookupRefused
 from evertide.spark.engine import EngineLost, Peeked
-from evertide.spark.reports import Reports
+from evertide.spark.reports import Facts, Reports
 from evertide.spark.running import RunningDataflow
 from evertide.spark.subscribe import Subscribes
 from evertide.spark.worker import Worker
 from evertide.vocab.errors import InternalError, ProgramLimitExceeded, SqlError
 from evertide.vocab.ids import GlobalId
-from evertide.vocab.timestamp import Timestamp
+from evertide.vocab.timestamp import Timestamp, step_forward
 
 # A connection with more requests than this under way is not read from.
 MAX_REQUESTS = 256
@@ -71,10 +72,15 @@ class PeekServer:
     """Listens on the replica's socket."""
 
     def __init__(
-        self, worker: Worker, catalog: CatalogView, one_shot: OneShot, subscribes: Subscribes
+        self,
+        worker: Worker,
+        catalog: CatalogView,
+        one_shot: OneShot,
+        subscribes: Subscribes,
+        others: Callable[[str], list[Facts]] = lambda _: [],
     ) -> None:
         self._worker = worker
-        self._reports = Reports(worker)
+        self._reports = Reports(worker, others)
         self._subscribes = subscribes
         self._catalog = catalog
         self._one_shot = one_shot
@@ -112,9 +118,9 @@ class PeekServer:
                 if isinstance(command, AcknowledgeCommand):
                     self._subscribes.acknowledge((channel, command.request_id))
                     continue
-                if isinstance(command, SubscribeCommand):
+                if isinstance(command, SubscribeCommand | ChangesCommand):
                     # It may last for ever, so it takes nobody's turn.
-                    task = asyncio.create_task(self._subscribe(command, channel))
+                    task = asyncio.create_task(self._lasting(command, channel))
                     running[command.request_id] = task
                     task.add_done_callback(partial(_ended, running, command.request_id))
                     continue
@@ -128,15 +134,34 @@ class PeekServer:
                 task.cancel()
             channel.close()
 
-    async def _subscribe(self, command: SubscribeCommand, channel: Channel[Command]) -> None:
-        async def tell() -> None:
-            await self._catalog.wait_beyond(Timestamp(command.catalog_ts))
-            imports = self._catalog.imports([GlobalId(g) for g in command.imports])
-            await self._subscribes.serve(command, imports, channel)
-
-        response = await self._settled(command.request_id, tell())
+    async def _lasting(
+        self, command: SubscribeCommand | ChangesCommand, channel: Channel[Command]
+    ) -> None:
+        if isinstance(command, SubscribeCommand):
+            response = await self._settled(command.request_id, self._subscribe(command, channel))
+        else:
+            response = await self._settled(command.request_id, self._changes(command))
         if response is not None:
             await _send(channel, response)
+
+    async def _subscribe(self, command: SubscribeCommand, channel: Channel[Command]) -> None:
+        await self._catalog.wait_beyond(Timestamp(command.catalog_ts))
+        imports = self._catalog.imports([GlobalId(g) for g in command.imports])
+        await self._subscribes.serve(command, imports, channel)
+
+    async def _changes(self, command: ChangesCommand) -> Response:
+        """A view's newest changes, as soon as they are computed."""
+        await self._catalog.wait_beyond(Timestamp(command.catalog_ts))
+        dataflow = self._worker.dataflow(GlobalId(command.global_id))
+        if dataflow is None or dataflow.sink is None:
+            raise Refused(f"no materialized view {command.global_id} here")
+        as_of = Timestamp(command.as_of)
+        await _wait_for_frontier(dataflow, as_of)
+        lower = step_forward(Timestamp(command.beyond))
+        found = dataflow.sink.changes(lower, step_forward(as_of))
+        if found is None:
+            raise Refused(f"the changes of {command.global_id} are in its shard")
+        return RowsResponse(command.request_id, found.payload if len(found) else b"")
 
     async def _answer(self, command: Answered, channel: Channel[Command]) -> None:
         response = await self._settled(command.request_id, self._run(command))
@@ -230,8 +255,8 @@ def _failed(request_id: int, error: SqlError) -> FailedResponse:
 
 
 async def _wait_for_frontier(dataflow: RunningDataflow, as_of: Timestamp) -> None:
-    """Returns once the index is complete at `as_of`; a stopped one is refused."""
+    """Returns once the output is complete at `as_of`; a stopped one is refused."""
     while dataflow.frontier <= as_of:
         if dataflow.stopped is not None:
-            raise Refused(f"the index stopped: {dataflow.stopped}")
+            raise Refused(f"the dataflow stopped: {dataflow.stopped}")
         await dataflow.moved.wait()

@@ -5,7 +5,7 @@ clusters, and which replica that makes it is for the adapter to say.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from evertide.dataflow.protocol import FactsResponse
@@ -24,8 +24,10 @@ SIZES_SECONDS: Final = 0.5
 class Reports:
     """Of one worker. Nothing here waits long for a dataflow."""
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: Worker, others: Callable[[str], list[Facts]] = lambda _: []) -> None:
         self._worker = worker
+        # Tells the rows of relations that are not about dataflows.
+        self._others = others
         self._sizes: dict[GlobalId, Mapping[str, int]] = {}
         self._asking: dict[GlobalId, asyncio.Task[None]] = {}
 
@@ -48,7 +50,7 @@ class Reports:
             case "mz_arrangement_sizes":
                 return await self._arrangement_sizes()
             case _:
-                return []
+                return self._others(relation)
 
     def _hydration(self, dataflow: RunningDataflow) -> Facts:
         """(object, cluster, hydrated, nodes that have their state, all nodes, why it is late)."""

@@ -1,6 +1,9 @@
 """Output diffs to a shard."""
 
+from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from evertide.dataflow.description import ShardExport
 from evertide.persist.coding.batch import UpdateBatch, concat_batches, to_batch
@@ -9,6 +12,19 @@ from evertide.persist.state import UpperMismatch
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp
 from evertide.vocab.update import Update
+
+# Readers ask for what was computed a moment ago; more than that is in the shard.
+_RECENT: Final = 8
+_RECENT_ROWS: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Computed:
+    """A tick's output: all changes at lower <= ts < upper."""
+
+    lower: Timestamp
+    upper: Timestamp
+    updates: UpdateBatch
 
 
 class ShardSink:
@@ -26,6 +42,7 @@ class ShardSink:
         self._staged_upper = upper
         # Whether readers may be waiting for what is staged: some input changed.
         self._awaited = False
+        self._recent: deque[_Computed] = deque(maxlen=_RECENT)
         self.stopped: str | None = None
 
     @property
@@ -38,14 +55,48 @@ class ShardSink:
         """Whether readers may wait for what the shard lacks: some input changed."""
         return self.stopped is None and self._awaited and self._staged_upper > self._upper
 
-    def stage(self, updates: Sequence[Update], upper: Timestamp, *, still: bool = False) -> None:
+    def stage(
+        self,
+        updates: Sequence[Update],
+        upper: Timestamp,
+        *,
+        lower: Timestamp | None = None,
+        still: bool = False,
+    ) -> None:
         """Everything below `upper` is computed now; what the shard has already is dropped.
 
+        `lower`: these are all changes from there on, as of a tick; those of a hydration are not.
         `still`: no input changed, so nobody waits for it.
         """
         self._awaited = self._awaited or not still or upper == EMPTY_FRONTIER
-        self._stage_from(self._upper, [to_batch(self._export.desc, updates)])
+        batch = to_batch(self._export.desc, updates)
+        self._note(batch, lower, upper)
+        self._stage_from(self._upper, [batch])
         self._staged_upper = max(self._staged_upper, upper)
+
+    def changes(self, lower: Timestamp, upper: Timestamp) -> UpdateBatch | None:
+        """Those at lower <= ts < upper, which are computed; None if they are not at hand.
+
+        They are right whether or not the shard has them yet: whoever appends, appends the same.
+        """
+        if self.stopped is not None or not self._recent or self._recent[0].lower > lower:
+            return None
+        if self._recent[-1].upper < upper:
+            return None
+        found = [one.updates.between(lower, upper) for one in self._recent]
+        return concat_batches(self._export.desc, found)
+
+    def _note(self, batch: UpdateBatch, lower: Timestamp | None, upper: Timestamp) -> None:
+        """Keep the newest output, without a gap, for readers who cannot wait for the shard."""
+        if self._recent and self._recent[-1].upper != lower:
+            self._recent.clear()
+        if lower is None or len(batch) > _RECENT_ROWS:
+            self._recent.clear()
+        elif self._recent and not len(batch):
+            last = self._recent.pop()
+            self._recent.append(_Computed(last.lower, upper, last.updates))
+        else:
+            self._recent.append(_Computed(lower, upper, batch))
 
     def due(self, *, still_too: bool = True) -> Append | None:
         """The append that brings the shard up to date; None if it is, or nobody waits for it."""

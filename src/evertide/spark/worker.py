@@ -183,6 +183,7 @@ class Worker:
                 behind = True
             elif dataflow.stopped is None:
                 await self._guarded_step(dataflow, inputs)
+        await asyncio.sleep(0)  # who waits for a view's frontier needs not wait for its shard
         moved = await self._outputs.append_due(self.dataflows())
         if moved and (behind or any(i.shard_id in moved for i in imports)):
             # Others of this replica read it; pushes only come from other processes.
@@ -472,7 +473,8 @@ class Worker:
     ) -> None:
         """Below `upper` the output is known; `still`: because no input changed."""
         if dataflow.sink is not None:
-            dataflow.sink.stage(output, upper, still=still)
+            lower = None if dataflow.frontier == MIN_TS else dataflow.frontier
+            dataflow.sink.stage(output, upper, lower=lower, still=still)
         dataflow.advance(upper)
 
 

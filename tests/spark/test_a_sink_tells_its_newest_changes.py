@@ -1,0 +1,104 @@
+"""Goal: what a sink tells before its shard has it is all of it, or nothing.
+
+Method: ticks are staged, then intervals are asked for and compared with what was staged in them;
+whatever leaves a gap must be refused.
+"""
+
+import random
+
+from evertide.dataflow.description import ShardExport
+from evertide.persist.handle import Appended
+from evertide.persist.state import UpperMismatch, WriterMismatch
+from evertide.spark.sink import ShardSink
+from evertide.vocab.ids import GlobalId, ShardId
+from evertide.vocab.relation_desc import ColumnDesc, RelationDesc
+from evertide.vocab.sql_type import INT8
+from evertide.vocab.timestamp import Timestamp
+from evertide.vocab.update import Update
+
+DESC = RelationDesc((ColumnDesc("a", INT8),))
+VIEW = GlobalId("u9")
+
+
+def sink_at(upper: int) -> ShardSink:
+    return ShardSink(VIEW, ShardExport(ShardId("v"), DESC), Timestamp(upper))
+
+
+def changes_at(ts: int, count: int = 1) -> list[Update]:
+    return [Update((ts * 100 + n,), Timestamp(ts), 1) for n in range(count)]
+
+
+def stage(sink: ShardSink, lower: int, upper: int, updates: list[Update]) -> None:
+    sink.stage(updates, Timestamp(upper), lower=Timestamp(lower), still=not updates)
+
+
+def told(sink: ShardSink, lower: int, upper: int) -> list[Update] | None:
+    found = sink.changes(Timestamp(lower), Timestamp(upper))
+    return None if found is None else sorted(found.updates(), key=lambda update: update.row)
+
+
+def test_random_intervals_are_told_whole_or_not_at_all() -> None:
+    draw = random.Random(7)
+    answered = 0
+    for _ in range(300):
+        sink, upper, staged = sink_at(10), 10, []
+        for _ in range(draw.randint(1, 14)):
+            lower, upper = upper, upper + draw.randint(1, 4)
+            updates = [
+                u for ts in range(lower, upper) if draw.random() < 0.5 for u in changes_at(ts, 2)
+            ]
+            stage(sink, lower, upper, updates)
+            staged += updates
+            if draw.random() < 0.3 and (append := sink.due()) is not None:
+                sink.settle(append, Appended(append.upper))
+        lower = draw.randint(9, upper)
+        until = draw.randint(lower, upper + 1)
+        found = told(sink, lower, until)
+        if found is not None:
+            answered += 1
+            assert found == [u for u in staged if lower <= u.ts < until]
+            assert until <= upper
+    assert answered > 100
+
+
+def test_a_hydration_is_no_change() -> None:
+    sink = sink_at(10)
+    sink.stage(changes_at(10, 5), Timestamp(11))
+    assert told(sink, 10, 11) is None
+    stage(sink, 11, 13, changes_at(12))
+    assert told(sink, 11, 13) == changes_at(12)
+    assert told(sink, 10, 13) is None
+
+
+def test_a_gap_is_not_told() -> None:
+    sink = sink_at(10)
+    stage(sink, 10, 12, changes_at(11))
+    stage(sink, 14, 15, changes_at(14))
+    assert told(sink, 10, 15) is None
+    assert told(sink, 14, 15) == changes_at(14)
+
+
+def test_after_losing_a_race_it_tells_the_same() -> None:
+    sink = sink_at(10)
+    stage(sink, 10, 12, changes_at(11))
+    append = sink.due()
+    assert append is not None
+    sink.settle(append, UpperMismatch(Timestamp(20)))
+    assert told(sink, 10, 12) == changes_at(11)
+
+
+def test_another_version_s_shard_is_told_nothing_of() -> None:
+    sink = sink_at(10)
+    stage(sink, 10, 12, changes_at(11))
+    append = sink.due()
+    assert append is not None
+    sink.settle(append, WriterMismatch(GlobalId("u10")))
+    assert told(sink, 10, 12) is None
+
+
+def test_time_that_passes_quietly_pushes_nothing_out() -> None:
+    sink = sink_at(10)
+    stage(sink, 10, 12, changes_at(11))
+    for ts in range(12, 60):
+        stage(sink, ts, ts + 1, [])
+    assert told(sink, 10, 60) == changes_at(11)
