@@ -4,7 +4,8 @@ Promises strict serializable reads and writes to each session. Keeps no durable 
 another adapter would need. Refuses to know wire formats (pgwire) and Spark, but for the text that
 explain/spark shows.
 
-A statement comes in by connection and session, is planned (planning) and dispatched (dispatch): to
-reading/, writing/, explain/, subscribe/, or to ddl with ddl_ops. transaction collects what a block
-has read and written. System relations that replicas tell of come from reports.
+A statement comes in by connection and session, is planned (planning), allowed (rights/) and
+dispatched (dispatch): to reading/, writing/, explain/, subscribe/, or to ddl with ddl_ops,
+cluster_ops and reconfigured. active_cluster says where a session begins, transaction collects what
+a block has read and written. System relations that replicas tell of come from reports.
 """

@@ -7,6 +7,7 @@ from typing import TypeAlias, TypeVar
 
 import structlog
 
+from evertide.adapter.active_cluster import note_missing, with_cluster
 from evertide.adapter.client import (
     CommandResponse,
     CopyInResponse,
@@ -22,13 +23,16 @@ from evertide.adapter.client import (
 from evertide.adapter.describe import result_desc
 from evertide.adapter.dispatch import Request, dispatch
 from evertide.adapter.environment import Environment
-from evertide.adapter.planning import Parsed, Planner, parse
-from evertide.adapter.session import Session, open_session
+from evertide.adapter.planning import Parsed, Planner, Unparsed, parse
+from evertide.adapter.rights.identity import DEFAULT_USER, login_role
+from evertide.adapter.session import Login, Session, open_session
 from evertide.adapter.transaction import Transaction
 from evertide.adapter.variables import VARIABLES
 from evertide.expr.compile import compile_scalar
 from evertide.persist.faults import PersistFault
 from evertide.persist.told import ends_the_process, told
+from evertide.sql.parser.template import template_of
+from evertide.sql.plan.cluster_plans import ReconfigureClusterPlan
 from evertide.sql.plan.plans import (
     CommitPlan,
     ExecutePlan,
@@ -41,7 +45,6 @@ from evertide.vocab.datum import Datum, Row
 from evertide.vocab.errors import (
     DuplicatePreparedStatement,
     InFailedTransaction,
-    InvalidAuthorization,
     QueryCanceled,
     SqlError,
     SqlSyntaxError,
@@ -89,6 +92,9 @@ class Connection:
         return self._session.variables.reported()
 
     def split(self, text: str) -> list[Prepared]:
+        template = template_of(text)
+        if template is not None:
+            return [Prepared(text, Unparsed(text, template))]
         return [Prepared(parsed.text, parsed) for parsed in parse(text)]
 
     async def prepare(self, text: str, parameter_oids: Sequence[int]) -> Prepared:
@@ -170,8 +176,8 @@ class Connection:
         try:
             async with asyncio.timeout(timeout_ms / 1_000 if timeout_ms else None) as limit:
                 request = await self._request(prepared, parameters)
-                if isinstance(request.plan, FetchPlan):
-                    # It has a timeout of its own, and may wait for as long as nothing happens.
+                if isinstance(request.plan, FetchPlan | ReconfigureClusterPlan):
+                    # They have timeouts of their own, and may wait as long as nothing happens.
                     limit.reschedule(None)
                 return await self._run(request)
         except TimeoutError:
@@ -179,8 +185,10 @@ class Connection:
 
     async def _request(self, prepared: Prepared, parameters: Sequence[Datum]) -> Request:
         parsed = prepared.statement
-        assert isinstance(parsed, Parsed)
         snapshot = await self._env.catalog.current()
+        if isinstance(parsed, Unparsed):
+            return self._planner.request_by_template(parsed, self._session, snapshot)
+        assert isinstance(parsed, Parsed)
         return self._planner.request(
             parsed, prepared.parameter_types, parameters, self._session, snapshot
         )
@@ -268,26 +276,18 @@ class Connections:
         self._on_fault = on_fault
 
     async def open_session(self, parameters: dict[str, str], *, internal: bool) -> Connection:
-        """A session with the system's defaults and the startup message's wishes.
-
-        System users are only let in where only operators can connect.
-        """
+        """A session with the system's defaults, its role's, and the startup message's wishes."""
         try:
             snapshot = await self._env.catalog.current()
         except PersistFault as fault:
             raise _told(fault, self._on_fault) from fault
-        user = parameters.get("user", "")
-        if user.startswith("mz_") and not internal:
-            raise InvalidAuthorization(
-                f'role "{user}" may not log in here',
-                hint="System roles connect to the internal SQL address.",
-            )
-        system = {
-            name: value
-            for name, value in snapshot.system_configurations.items()
-            if name.lower() in VARIABLES
-        }
-        session = open_session(parameters, system, internal=internal)
+        user = parameters.get("user") or DEFAULT_USER
+        role = login_role(user, snapshot, internal=internal)
+        given = {**snapshot.system_configurations, **dict(role.variables)}
+        defaults = {name: value for name, value in given.items() if name.lower() in VARIABLES}
+        login = Login(role.role_id, role.superuser, internal)
+        session = open_session(parameters, with_cluster(defaults, snapshot), login)
+        note_missing(session, snapshot)
         return Connection(session, self._env, self._planner, self._on_fault)
 
 

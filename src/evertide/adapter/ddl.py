@@ -9,14 +9,21 @@ from evertide.adapter.client import CommandResponse
 from evertide.adapter.ddl_ops import TAGS, ops_for
 from evertide.adapter.environment import Environment
 from evertide.adapter.reading.timestamp import select_as_of
+from evertide.adapter.reconfigured import wait_reconfigured
+from evertide.adapter.rights.identity import default_role
 from evertide.adapter.see_through import see_through
-from evertide.adapter.session import DEFAULT_USER, Session
+from evertide.adapter.session import Session
+from evertide.adapter.sink_files import refuse_existing_file
+from evertide.adapter.size_checks import check_sizes
+from evertide.adapter.writing.group_commit import IDLE_ADVANCE_MS
 from evertide.adapter.writing.shard_changes import shard_changes
 from evertide.catalog.snapshot import Snapshot
 from evertide.catalog.transact import transact
-from evertide.controller.follow import imports_of
+from evertide.controller.follow import imports_by_id, imports_of
 from evertide.dataflow.description import Import
 from evertide.persist.handle import Appended
+from evertide.sql.plan.cluster_plans import ChangePlan, CreateClusterPlan, ReconfigureClusterPlan
+from evertide.sql.plan.external_plans import CreateSinkPlan, CreateSourcePlan
 from evertide.sql.plan.plans import (
     AlterHistoryPlan,
     CreateMaterializedViewPlan,
@@ -24,6 +31,7 @@ from evertide.sql.plan.plans import (
     DropPlan,
     RenameItemPlan,
 )
+from evertide.sql.plan.role_plans import RolePlan
 from evertide.sql.views import inline_views
 from evertide.vocab.errors import DuplicateObject, DuplicateTable, Notice, SerializationFailure
 from evertide.vocab.timestamp import Timeline, Timestamp
@@ -46,6 +54,7 @@ async def run_ddl(
         attempt = _Attempt(plan_again(snapshot), session, env, snapshot)
         tag = await attempt.run()
         if tag is not None:
+            await attempt.finish()
             return CommandResponse(tag)
         snapshot = await env.catalog.current()
     raise SerializationFailure(
@@ -64,19 +73,19 @@ class _Attempt:
         self._session = session
         self._env = env
         self._snapshot = snapshot
-        role = snapshot.role_named(session.user) or snapshot.role_named(DEFAULT_USER)
-        assert role is not None, "every environment has the default role"
-        self._owner = role.role_id
+        self._owner = session.role_id or default_role(snapshot).role_id
 
     async def run(self) -> str | None:
         """The command tag once it is durable; None if another writer was first."""
         imports, as_of = await self._inputs()
         try:
-            ops = ops_for(self._plan, self._owner, as_of, self._snapshot)
+            now_ms = self._env.clock.now_ms()
+            ops = ops_for(self._plan, self._owner, as_of, self._snapshot, now_ms=now_ms)
+            notices = check_sizes(ops, self._env.sizes)
             result = transact(
                 self._snapshot,
                 ops,
-                now_ms=self._env.clock.now_ms(),
+                now_ms=now_ms,
                 user=self._session.user,
             )
         except (DuplicateTable, DuplicateObject) as error:
@@ -93,19 +102,38 @@ class _Attempt:
             outcome = await see_through(appending)
             if not isinstance(outcome, Appended):
                 return None
-        if isinstance(self._plan, DropPlan):
-            self._session.notices.extend(self._plan.notices)
+        if isinstance(
+            self._plan,
+            DropPlan | CreateClusterPlan | ReconfigureClusterPlan | ChangePlan | RolePlan,
+        ):
+            notices.extend(self._plan.notices)
+        self._session.notices.extend(notices)
         return _tag(self._plan)
 
+    async def finish(self) -> None:
+        """Wait for what the statement said it would wait for."""
+        if isinstance(self._plan, ReconfigureClusterPlan):
+            await wait_reconfigured(self._plan, self._env.catalog)
+
     async def _inputs(self) -> tuple[tuple[Import, ...], Timestamp]:
-        """A new view's inputs, and the timestamp from which it is exact: not before now, and not
-        where an input's history has been merged."""
-        if not isinstance(self._plan, CreateMaterializedViewPlan):
-            return (), Timestamp(0)
-        relation = inline_views(self._plan.relation, self._snapshot, ())
-        imports = imports_of(relation, self._snapshot)
+        """What a new view or sink reads, and the timestamp from which it is exact: not before now,
+        and not where an input's history has been merged. A new source begins now."""
+        match self._plan:
+            case CreateMaterializedViewPlan(relation=relation):
+                imports = imports_of(inline_views(relation, self._snapshot, ()), self._snapshot)
+            case CreateSinkPlan(from_id=from_id, path=path):
+                await refuse_existing_file(self._env.sink_directory, path)
+                imports = imports_by_id([self._snapshot.items[from_id].global_id], self._snapshot)
+            case CreateSourcePlan():
+                imports = ()
+            case _:
+                return (), Timestamp(0)
         read_ts = await self._env.oracle.read_ts(Timeline.EPOCH_MS)
         sinces = await self._env.storage.sinces(imports)
+        if isinstance(self._plan, CreateSourcePlan):
+            # Nothing may have been written for years, or ever, and ticks count from here on. Tables
+            # trail the clock by a second: a source that begins then is readable at once.
+            sinces = [Timestamp(self._env.clock.now_ms() - IDLE_ADVANCE_MS)]
         return imports, select_as_of(oracle_read_ts=read_ts, sinces=sinces)
 
 
@@ -113,6 +141,6 @@ def _tag(plan: DdlPlan) -> str:
     """The command tag: the plan's own, or the words of its kind."""
     return (
         plan.tag
-        if isinstance(plan, AlterHistoryPlan | DropPlan | RenameItemPlan)
+        if isinstance(plan, AlterHistoryPlan | ChangePlan | DropPlan | RenameItemPlan | RolePlan)
         else TAGS[type(plan)]
     )

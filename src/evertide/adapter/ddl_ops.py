@@ -2,19 +2,17 @@
 
 from typing import assert_never
 
+from evertide.adapter.cluster_ops import cluster_ops
+from evertide.adapter.external_ops import create_sink, create_source
+from evertide.adapter.rights.role_variables import checked_variables
 from evertide.catalog.drop import without_cascade
 from evertide.catalog.objects import (
-    ClusterVariant,
     Index,
     IndexKey,
-    ManagedCluster,
-    UnmanagedCluster,
     View,
-    VirtualCluster,
     stored_columns,
 )
 from evertide.catalog.ops import (
-    CreateClusterOp,
     CreateDatabaseOp,
     CreateItemOp,
     CreateSchemaOp,
@@ -24,7 +22,6 @@ from evertide.catalog.ops import (
     DropItemsOp,
     DropSchemaOp,
     NewMaterializedView,
-    NewReplica,
     NewTable,
     Op,
     RenameItemOp,
@@ -32,10 +29,17 @@ from evertide.catalog.ops import (
     SetSystemConfigurationOp,
 )
 from evertide.catalog.snapshot import Snapshot
+from evertide.sql.plan.cluster_plans import (
+    AlterClusterProfilePlan,
+    ChangePlan,
+    CreateClusterPlan,
+    CreateClusterProfilePlan,
+    ReconfigureClusterPlan,
+)
+from evertide.sql.plan.external_plans import CreateSinkPlan, CreateSourcePlan
 from evertide.sql.plan.plans import (
     AlterHistoryPlan,
     AlterSystemPlan,
-    CreateClusterPlan,
     CreateDatabasePlan,
     CreateIndexPlan,
     CreateMaterializedViewPlan,
@@ -46,6 +50,7 @@ from evertide.sql.plan.plans import (
     DropPlan,
     RenameItemPlan,
 )
+from evertide.sql.plan.role_plans import RolePlan
 from evertide.vocab.ids import ItemId, RoleId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import Timestamp
@@ -55,15 +60,22 @@ TAGS: dict[type[DdlPlan], str] = {
     CreateViewPlan: "CREATE VIEW",
     CreateMaterializedViewPlan: "CREATE MATERIALIZED VIEW",
     CreateIndexPlan: "CREATE INDEX",
+    CreateSourcePlan: "CREATE SOURCE",
+    CreateSinkPlan: "CREATE SINK",
     CreateSchemaPlan: "CREATE SCHEMA",
     CreateDatabasePlan: "CREATE DATABASE",
     CreateClusterPlan: "CREATE CLUSTER",
+    CreateClusterProfilePlan: "CREATE CLUSTER PROFILE",
+    AlterClusterProfilePlan: "ALTER CLUSTER PROFILE",
+    ReconfigureClusterPlan: "ALTER CLUSTER",
     AlterSystemPlan: "ALTER SYSTEM",
 }
 
 
-def ops_for(plan: DdlPlan, owner: RoleId, as_of: Timestamp, snapshot: Snapshot) -> list[Op]:
-    """What a plan asks of the catalog. `as_of` is that of a new materialized view."""
+def ops_for(
+    plan: DdlPlan, owner: RoleId, as_of: Timestamp, snapshot: Snapshot, *, now_ms: int = 0
+) -> list[Op]:
+    """What a plan asks of the catalog. `as_of` is that of a new view, source or sink."""
     match plan:
         case CreateTablePlan():
             return [_create_table(plan, owner)]
@@ -75,17 +87,29 @@ def ops_for(plan: DdlPlan, owner: RoleId, as_of: Timestamp, snapshot: Snapshot) 
                 _create_materialized_view(plan, owner, as_of),
             ]
         case CreateIndexPlan():
-            return [_create_index(plan, owner)]
+            return [_create_index(plan, snapshot.items[plan.on_item].owner)]
+        case RolePlan(ops=ops):
+            return checked_variables(ops)
+        case CreateSourcePlan():
+            return create_source(plan, owner, as_of)
+        case CreateSinkPlan():
+            return create_sink(plan, owner, as_of)
         case CreateSchemaPlan():
             return [CreateSchemaOp(database_id=plan.database_id, name=plan.name, owner=owner)]
         case CreateDatabasePlan():
             return [CreateDatabaseOp(name=plan.name, owner=owner)]
-        case CreateClusterPlan():
-            return [_create_cluster(plan, owner)]
+        case (
+            CreateClusterPlan()
+            | CreateClusterProfilePlan()
+            | AlterClusterProfilePlan()
+            | ReconfigureClusterPlan()
+            | ChangePlan()
+        ):
+            return cluster_ops(plan, owner, now_ms)
         case DropPlan():
             return _drop(plan)
-        case RenameItemPlan(item_id=item_id, new_name=name, create_sql=create_sql):
-            return [RenameItemOp(item_id=item_id, new_name=name, create_sql=create_sql)]
+        case RenameItemPlan():
+            return [_rename(plan)]
         case AlterHistoryPlan(item_id=item_id, history_ms=history_ms, create_sql=create_sql):
             return [SetHistoryOp(item_id=item_id, history_ms=history_ms, create_sql=create_sql)]
         case AlterSystemPlan(name=name, values=values):
@@ -156,17 +180,13 @@ def _create_index(plan: CreateIndexPlan, owner: RoleId) -> CreateItemOp:
     )
 
 
-def _create_cluster(plan: CreateClusterPlan, owner: RoleId) -> CreateClusterOp:
-    variant: ClusterVariant
-    if plan.virtual:
-        variant = VirtualCluster()
-    elif plan.replicas is not None:
-        variant = UnmanagedCluster()
-    else:
-        assert plan.size is not None, "a managed cluster has a size"
-        variant = ManagedCluster(size=plan.size, replication_factor=plan.replication_factor)
-    replicas = tuple(NewReplica(name=name, size=size) for name, size in plan.replicas or ())
-    return CreateClusterOp(name=plan.name, owner=owner, variant=variant, replicas=replicas)
+def _rename(plan: RenameItemPlan) -> RenameItemOp:
+    return RenameItemOp(
+        item_id=plan.item_id,
+        new_name=plan.new_name,
+        create_sql=plan.create_sql,
+        dependants_sql=plan.others_sql,
+    )
 
 
 def _drop(plan: DropPlan) -> list[Op]:

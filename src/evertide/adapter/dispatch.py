@@ -32,6 +32,14 @@ from evertide.adapter.writing.transact import run_begin, run_commit, run_rollbac
 from evertide.adapter.writing.write import run_delete, run_insert, run_update
 from evertide.catalog.snapshot import Snapshot
 from evertide.expr.scalar import Literal
+from evertide.sql.plan.cluster_plans import (
+    AlterClusterProfilePlan,
+    ChangePlan,
+    CreateClusterPlan,
+    CreateClusterProfilePlan,
+    ReconfigureClusterPlan,
+)
+from evertide.sql.plan.external_plans import CreateSinkPlan, CreateSourcePlan
 from evertide.sql.plan.plans import (
     AlterHistoryPlan,
     AlterSystemPlan,
@@ -40,7 +48,6 @@ from evertide.sql.plan.plans import (
     CommitPlan,
     CopyFromPlan,
     CopyToPlan,
-    CreateClusterPlan,
     CreateDatabasePlan,
     CreateIndexPlan,
     CreateMaterializedViewPlan,
@@ -71,6 +78,7 @@ from evertide.sql.plan.plans import (
     SubscribePlan,
     UpdatePlan,
 )
+from evertide.sql.plan.role_plans import RolePlan
 from evertide.vocab.datum import Row
 from evertide.vocab.errors import ActiveTransaction, UndefinedPreparedStatement
 
@@ -133,9 +141,16 @@ async def _run(request: Request, session: Session, env: Environment) -> Response
             | CreateViewPlan()
             | CreateMaterializedViewPlan()
             | CreateIndexPlan()
+            | CreateSourcePlan()
+            | CreateSinkPlan()
+            | RolePlan()
             | CreateSchemaPlan()
             | CreateDatabasePlan()
             | CreateClusterPlan()
+            | CreateClusterProfilePlan()
+            | AlterClusterProfilePlan()
+            | ReconfigureClusterPlan()
+            | ChangePlan()
             | DropPlan()
             | RenameItemPlan()
             | AlterHistoryPlan()

@@ -1,6 +1,5 @@
 """What a session needs of the world, by protocol or by the one class there is."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from evertide.adapter.reading.plans import ReadPlans
@@ -8,6 +7,7 @@ from evertide.adapter.subscribe.subscriptions import Subscriptions
 from evertide.adapter.writing.group_commit import GroupCommit
 from evertide.catalog.service import CatalogService
 from evertide.controller.compute import ComputeClient
+from evertide.controller.sizes import Host, SizeTable
 from evertide.controller.storage import Storage
 from evertide.oracle.protocol import TimestampOracle
 from evertide.persist.txn import Txns
@@ -28,8 +28,10 @@ class Environment:
     compute: ComputeClient
     clock: Clock
     experimental: bool = False
-    # Over how many tasks a replica spreads its state, by size; one where nothing is said.
-    partitions: Mapping[str, int] = field(default_factory=dict)
+    # Where files of sinks may be; None: nowhere.
+    sink_directory: str | None = field(default=None, kw_only=True)
+    # What replicas of each size are given; the shipped ones where nothing is said.
+    sizes: SizeTable = field(default_factory=lambda: SizeTable({}, Host(1, 0)))
     read_plans: ReadPlans = field(default_factory=ReadPlans)
     subscriptions: Subscriptions = field(init=False)
 

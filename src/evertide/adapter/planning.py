@@ -6,16 +6,20 @@ from functools import lru_cache
 
 from evertide.adapter.dispatch import Request
 from evertide.adapter.environment import Environment
+from evertide.adapter.rights.check import authorize
 from evertide.adapter.session import Session
+from evertide.adapter.templates import Templates
 from evertide.catalog.snapshot import Snapshot
 from evertide.expr.scalar import Literal
 from evertide.sql.parser.entry import parse_statements
+from evertide.sql.parser.template import Template
 from evertide.sql.plan.context import PlanContext
 from evertide.sql.plan.entry import Planned, plan_statement
 from evertide.sql.plan.plans import ExecutePlan, Plan
 from evertide.sql.syntax.statement import Statement
 from evertide.vocab.datum import Datum
 from evertide.vocab.errors import UndefinedParameter
+from evertide.vocab.ids import RoleId
 from evertide.vocab.sql_type import SqlType
 
 # Texts longer than this are parsed each time: keeping them would keep their rows.
@@ -30,6 +34,14 @@ class Parsed:
 
     statement: Statement
     text: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unparsed:
+    """One statement which its template may spare from being parsed."""
+
+    text: str
+    template: Template
 
 
 def parse(text: str) -> tuple[Parsed, ...]:
@@ -54,7 +66,16 @@ class _PlanKey:
     search_path: tuple[str, ...]
     cluster: str
     user: str
+    role_id: RoleId | None
     parameter_types: tuple[SqlType | None, ...]
+
+
+@dataclass(slots=True)
+class _Known:
+    """A plan, and whether it was found to be allowed, which one snapshot does not take back."""
+
+    planned: Planned
+    allowed: bool = False
 
 
 class Planner:
@@ -62,7 +83,8 @@ class Planner:
 
     def __init__(self, env: Environment) -> None:
         self._env = env
-        self._plans: dict[_PlanKey, Planned] = {}
+        self._plans: dict[_PlanKey, _Known] = {}
+        self._templates = Templates()
 
     def plan(
         self,
@@ -71,7 +93,31 @@ class Planner:
         session: Session,
         snapshot: Snapshot,
     ) -> Planned:
-        """Plan for this session against this snapshot."""
+        """Plan for this session against this snapshot; whether it may run is not looked at."""
+        return self._known(parsed, parameter_types, session, snapshot).planned
+
+    def _allowed(
+        self,
+        parsed: Parsed,
+        parameter_types: Sequence[SqlType | None],
+        session: Session,
+        snapshot: Snapshot,
+    ) -> Planned:
+        """The plan, if this session may run it against this snapshot."""
+        known = self._known(parsed, parameter_types, session, snapshot)
+        if not known.allowed:
+            if session.role_id is not None:
+                authorize(known.planned, session.role_id, session.cluster, snapshot)
+            known.allowed = True
+        return known.planned
+
+    def _known(
+        self,
+        parsed: Parsed,
+        parameter_types: Sequence[SqlType | None],
+        session: Session,
+        snapshot: Snapshot,
+    ) -> _Known:
         key = _PlanKey(
             parsed,
             snapshot.upper,
@@ -79,18 +125,47 @@ class Planner:
             session.search_path,
             session.cluster,
             session.user,
+            session.role_id,
             tuple(parameter_types),
         )
         known = self._plans.pop(key, None)
         if known is None:
             context = self._context(session, snapshot)
-            known = plan_statement(parsed.statement, context, parameter_types)
+            known = _Known(plan_statement(parsed.statement, context, parameter_types))
         # EXECUTE also depends on what the session has prepared under the name.
-        if len(parsed.text) <= CACHED_TEXT_CHARS and not isinstance(known.plan, ExecutePlan):
+        kept = not isinstance(known.planned.plan, ExecutePlan)
+        if kept and len(parsed.text) <= CACHED_TEXT_CHARS:
             self._plans[key] = known
             if len(self._plans) > CACHED_PLANS:
                 del self._plans[next(iter(self._plans))]
         return known
+
+    def request_by_template(
+        self, unparsed: Unparsed, session: Session, snapshot: Snapshot
+    ) -> Request:
+        """A statement that was not parsed yet, ready to be dispatched.
+
+        A template is learned from a statement that was allowed to this role on this snapshot.
+        """
+        template = unparsed.template
+        key = (
+            template.text,
+            template.kinds,
+            snapshot.upper,
+            session.database,
+            session.search_path,
+            session.cluster,
+            session.user,
+            session.role_id,
+        )
+        found = self._templates.find(key, template)
+        if found is not None:
+            return Request(found.plan, snapshot, found.literals, _no_other_plan)
+        (parsed,) = parse(unparsed.text)
+        request = self.request(parsed, (), (), session, snapshot)
+        context = self._context(session, snapshot)
+        self._templates.learn(key, template, request.plan, context)
+        return request
 
     def _context(self, session: Session, snapshot: Snapshot) -> PlanContext:
         return PlanContext(
@@ -99,7 +174,9 @@ class Planner:
             search_path=session.search_path,
             cluster=session.cluster,
             user=session.user,
+            role_id=session.role_id,
             experimental=self._env.experimental,
+            sink_directory=self._env.sink_directory,
             prepared={n: p.parameter_types for n, p in session.prepared.items()},
             require_incremental=session.variables.get("require_incremental") == "on",
         )
@@ -115,9 +192,9 @@ class Planner:
         """A statement ready to be dispatched, with its parameters as literals."""
 
         def plan_again(newer: Snapshot) -> Plan:
-            return self.plan(parsed, parameter_types, session, newer).plan
+            return self._allowed(parsed, parameter_types, session, newer).plan
 
-        planned = self.plan(parsed, parameter_types, session, snapshot)
+        planned = self._allowed(parsed, parameter_types, session, snapshot)
         if len(parameters) < len(planned.parameter_types):
             raise UndefinedParameter(f"there is no parameter ${len(parameters) + 1}")
         if planned.needs_values:
@@ -133,3 +210,7 @@ class Planner:
             for datum, sql_type in zip(parameters, planned.parameter_types, strict=True)
         )
         return Request(planned.plan, snapshot, literals, plan_again)
+
+
+def _no_other_plan(_: Snapshot) -> Plan:
+    raise AssertionError("only DDL is planned again, and that has no template")

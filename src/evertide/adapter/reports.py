@@ -7,9 +7,10 @@ for it.
 from collections.abc import Iterator, Mapping, Sequence
 
 from evertide.adapter.environment import Environment
-from evertide.catalog.objects import Index, Item, MaterializedView
+from evertide.catalog.objects import Index, MaterializedView
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.compute import Facts
+from evertide.controller.follow import has_dataflow
 from evertide.controller.orchestrator import process_name
 from evertide.controller.storage import collection_of
 from evertide.vocab.datum import Row
@@ -47,17 +48,13 @@ async def hydration_statuses(env: Environment, snapshot: Snapshot) -> Sequence[R
     known = {(row[0], row[1]): row for row in _with_replicas(told, snapshot)}
     rows: list[Row] = []
     for item in snapshot.items.values():
-        if item.cluster_id is None or not _has_dataflow(item):
+        if item.cluster_id is None or not has_dataflow(item):
             continue
         for replica in snapshot.replicas_of(item.cluster_id):
             reason = None if process_name(replica) in told else SILENT
             missing = (item.global_id, replica.replica_id, False, None, None, reason)
             rows.append(known.get((item.global_id, replica.replica_id), missing))
     return rows
-
-
-def _has_dataflow(item: Item) -> bool:
-    return isinstance(item.definition, MaterializedView | Index)
 
 
 async def frontiers(env: Environment, snapshot: Snapshot) -> Sequence[Row]:

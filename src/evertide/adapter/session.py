@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from evertide.adapter.client import Prepared, RowStream
+from evertide.adapter.rights.identity import DEFAULT_USER
 from evertide.adapter.transaction import Transaction
 from evertide.adapter.variables import VARIABLES, Variables, duration_ms
 from evertide.vocab.datum import Row
 from evertide.vocab.errors import Notice
+from evertide.vocab.ids import RoleId
 from evertide.vocab.relation_desc import RelationDesc
 
-DEFAULT_USER = "materialize"
-SYSTEM_USERS = ("mz_system", "mz_support")
 # Parameters of the startup message that are not variables.
 _NOT_VARIABLES = ("user", "database", "options", "replication")
 
@@ -35,18 +35,36 @@ class StreamCursor:
     rows: RowStream
 
 
+@dataclass(frozen=True, slots=True)
+class Login:
+    """As which role a session was let in, and whether by an address that only operators reach."""
+
+    role_id: RoleId | None = None  # None: nobody asked
+    superuser: bool = False
+    internal: bool = False
+
+
 @dataclass(slots=True)
 class Session:
     """Belongs to one connection; nobody else touches it."""
 
     user: str
     variables: Variables
-    internal: bool = False
+    login: Login = Login()
     connection_id: int = field(default_factory=lambda: secrets.randbits(31))
     transaction: Transaction | None = None
     prepared: dict[str, Prepared] = field(default_factory=dict)
     cursors: dict[str, Cursor | StreamCursor] = field(default_factory=dict)
     notices: list[Notice] = field(default_factory=list)
+
+    @property
+    def role_id(self) -> RoleId | None:
+        """Whose rights it has: those of the role that its user was when it began."""
+        return self.login.role_id
+
+    @property
+    def internal(self) -> bool:
+        return self.login.internal
 
     @property
     def database(self) -> str:
@@ -116,12 +134,12 @@ def split_options(options: str) -> dict[str, str]:
 
 
 def open_session(
-    parameters: Mapping[str, str], system_defaults: Mapping[str, str], *, internal: bool
+    parameters: Mapping[str, str], defaults: Mapping[str, str], login: Login
 ) -> Session:
     """A session as its startup message asks for it; unknown settings are noted, not refused."""
     user = parameters.get("user", DEFAULT_USER)
-    variables = Variables(system_defaults)
-    session = Session(user, variables, internal)
+    variables = Variables({**defaults, "is_superuser": "on" if login.superuser else "off"})
+    session = Session(user, variables, login)
     wanted = {n: v for n, v in parameters.items() if n not in _NOT_VARIABLES}
     wanted.update(split_options(parameters.get("options", "")))
     if database := parameters.get("database"):

@@ -13,4 +13,4 @@ def partitions_of(item: Item | None, session: Session, env: Environment, snapsho
         active = snapshot.cluster_named(session.cluster)
         cluster_id = None if active is None else active.cluster_id
     sizes = [r.size for r in snapshot.replicas.values() if r.cluster_id == cluster_id]
-    return max([env.partitions.get(size or "", 1) for size in sizes], default=1)
+    return max([env.sizes.partitions(size or "") for size in sizes], default=1)

@@ -11,9 +11,11 @@ from typing import Final, TypeAlias
 from evertide.adapter.lookups import procedure_texts as texts
 from evertide.adapter.lookups.comments import CommentLookup
 from evertide.adapter.lookups.owners import OwnerLookup
+from evertide.adapter.lookups.privileges import PrivilegeLookup
 from evertide.adapter.lookups.relations import RelationLookup
 from evertide.adapter.session import Session
 from evertide.catalog.snapshot import Snapshot
+from evertide.expr.functions.catalog import GUARDED
 from evertide.expr.functions.row import Knowledge, ScalarFunction
 from evertide.expr.relation import Relation
 from evertide.expr.relation_walk import rewrite_scalars, rewrite_up, scalars_of
@@ -34,6 +36,7 @@ class Lookups:
     relations: RelationLookup
     owners: OwnerLookup
     comments: CommentLookup
+    privileges: PrivilegeLookup
 
     def setting(self, name: str, missing_ok: bool = False) -> str | None:
         """A session variable; where it need not exist, NULL if it does not."""
@@ -47,11 +50,13 @@ class Lookups:
 
 def bind_catalog_functions(relation: Relation, snapshot: Snapshot, session: Session) -> Relation:
     """The relation with its catalog functions answered by this snapshot for this session."""
+    relations = RelationLookup(snapshot, session)
     lookups = Lookups(
         session,
-        RelationLookup(snapshot, session),
+        relations,
         OwnerLookup(snapshot, session),
         CommentLookup(snapshot, session),
+        PrivilegeLookup(snapshot, session, relations),
     )
     bound: dict[ScalarFunction, ScalarFunction] = {}
 
@@ -81,13 +86,20 @@ def _body(function: ScalarFunction, lookups: Lookups) -> Body:
             return lookups.relations.text
         case (argument,) if argument.kind is Kind.REGPROC:
             return texts.procedure_name
+        case _ if function.name in _PRIVILEGES:
+            return lookups.privileges.body(_PRIVILEGES[function.name])
         case _:
             return _BODIES[function.name](lookups)
 
 
+# has_table_privilege and its like, by the word for what they are about.
+_PRIVILEGES: Final[Mapping[str, str]] = {f"has_{what}_privilege": what for what in GUARDED}
+
 _BODIES: Final[Mapping[str, Callable[[Lookups], Body]]] = {
     "col_description": lambda lookups: lookups.comments.column_comment,
     "current_setting": lambda lookups: lookups.setting,
+    "has_column_privilege": lambda lookups: lookups.privileges.has_column,
+    "has_system_privilege": lambda lookups: lookups.privileges.has_system,
     "obj_description": lambda lookups: lookups.comments.comment,
     "pg_get_function_arguments": lambda _: texts.arguments_text,
     "pg_get_function_identity_arguments": lambda _: texts.arguments_text,
@@ -96,6 +108,7 @@ _BODIES: Final[Mapping[str, Callable[[Lookups], Body]]] = {
     "pg_get_indexdef": lambda lookups: lookups.relations.index_definition,
     "pg_get_userbyid": lambda lookups: lookups.owners.role_name,
     "pg_get_viewdef": lambda lookups: lookups.relations.view_definition,
+    "pg_has_role": lambda lookups: lookups.privileges.has_role,
     "pg_table_is_visible": lambda lookups: lookups.relations.is_visible,
     "regcollationout": lambda _: str,
     "regconfigout": lambda _: str,

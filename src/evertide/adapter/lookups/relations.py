@@ -33,6 +33,9 @@ class RelationLookup:
         items = {item.oid: item for item in self._snapshot.items.values()}
         return {**{builtin.oid: builtin for builtin in BUILTINS}, **items}
 
+    def relation(self, oid: int) -> Item | Builtin | None:
+        return self._relations.get(oid)
+
     def text(self, oid: int) -> str:
         """A relation as one would write its name in this session; its number if it is gone."""
         relation = self._relations.get(oid)

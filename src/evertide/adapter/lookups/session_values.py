@@ -62,7 +62,7 @@ def _literals(session: Session, env: Environment, as_of: Timestamp) -> dict[str,
     installation = uuid.UUID(env.environment_id).bytes
     literals["mz_legacy_installation_id"] = Literal(installation, UUID)
     literals["pg_backend_pid"] = Literal(session.connection_id, INT4)
-    literals["mz_is_superuser"] = Literal(value=True, type=BOOL)
+    literals["mz_is_superuser"] = Literal(session.login.superuser, BOOL)
     texts_array = array_of(TEXT)
     literals["current_schemas(false)"] = Literal(session.search_path, texts_array)
     implicit = ("mz_catalog", "pg_catalog", *session.search_path)

@@ -4,14 +4,16 @@ from collections.abc import Sequence
 
 from evertide.adapter import reports
 from evertide.adapter.environment import Environment
+from evertide.adapter.external_statuses import external_statuses
 from evertide.adapter.lookups.listed_functions import listed_functions
+from evertide.adapter.resources import resource_rows
+from evertide.adapter.rights.listed import rights_rows
 from evertide.adapter.session import Session
 from evertide.adapter.variables import lookup
 from evertide.catalog.builtin.notes import recent_storage_usage_rows, storage_usage_rows
 from evertide.catalog.builtin.project import audit_event_rows
 from evertide.catalog.builtin.relation import Builtin
 from evertide.catalog.snapshot import Snapshot
-from evertide.controller.orchestrator import process_name
 from evertide.vocab.datum import Row
 
 
@@ -19,6 +21,9 @@ async def dynamic_rows(
     builtin: Builtin, session: Session, env: Environment, snapshot: Snapshot
 ) -> Sequence[Row]:
     """The rows of one dynamic relation now; a relation nobody reports on is empty."""
+    rights = rights_rows(builtin.name, session, snapshot)
+    if rights is not None:
+        return rights
     match builtin.name:
         case "pg_settings":
             return _settings(builtin, session)
@@ -33,25 +38,14 @@ async def dynamic_rows(
         case "mz_recent_storage_usage":
             usages = await env.catalog.storage_usage(snapshot.catalog_ts)
             return list(recent_storage_usage_rows(usages))
-        case "mz_cluster_replica_statuses":
-            return await _replica_statuses(env, snapshot)
+        case "mz_source_statuses" | "mz_sink_statuses":
+            return await external_statuses(builtin.name, env, snapshot)
         case "mz_hydration_statuses":
             return await reports.hydration_statuses(env, snapshot)
         case "mz_tick_records" | "mz_arrangement_sizes" | "mz_cluster_replica_frontiers":
             return await reports.reported(builtin.name, env, snapshot)
         case _:
-            return []
-
-
-async def _replica_statuses(env: Environment, snapshot: Snapshot) -> list[Row]:
-    """(replica, process, status, reason, time): online is one whose process answers."""
-    now_us = env.clock.now_ms() * 1_000
-    rows: list[Row] = []
-    for replica in snapshot.replicas.values():
-        online = await env.compute.answers(process_name(replica))
-        status = "online" if online else "offline"
-        rows.append((replica.replica_id, 0, status, None, now_us))
-    return rows
+            return await resource_rows(builtin.name, env, snapshot)
 
 
 def _settings(builtin: Builtin, session: Session) -> list[Row]:

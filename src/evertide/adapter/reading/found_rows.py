@@ -44,15 +44,27 @@ def rows_found(
     `later` is what came and went after the image, among it all that matches. None if columns cannot
     tell, or more rows than `most` match.
     """
+    before = rows_before(image, leaf, most)
+    return None if before is None else rows_after(before, leaf, later)
+
+
+def rows_before(image: TableImage, leaf: ShardLeaf, most: int) -> list[tuple[Row, int]] | None:
+    """Those of the image alone."""
     types = leaf.collection.desc.types
     found = search(image, leaf.predicates, types)
     if found is None or sum(map(len, found.places)) > most:
         return None
     table, counts = found.table()
-    rows = list(zip(to_rows(table, types), counts.tolist(), strict=True))
+    return list(zip(to_rows(table, types), counts.tolist(), strict=True))
+
+
+def rows_after(
+    rows: list[tuple[Row, int]], leaf: ShardLeaf, later: Sequence[tuple[Row, int]]
+) -> list[tuple[Row, int]] | None:
+    """The same after what came and went; None as above."""
     if not later:
         return rows
-    identity = identity_function(types)
+    identity = identity_function(leaf.collection.desc.types)
     sums: dict[Hashable, tuple[Row, int]] = {}
     for row, count in (*rows, *later):
         name = row if identity is None else identity(row)

@@ -8,6 +8,17 @@ _index_reads = Counter(
     ["outcome"],
 )
 
+_view_reads = Counter(
+    "evertide_view_reads_ahead",
+    "Reads of views that wait for what their shards lack, by who told it first.",
+    ["told_by"],
+)
+
+
+def count_read_ahead(*, by_replica: bool) -> None:
+    """One view was waited for."""
+    _view_reads.labels("replica" if by_replica else "shard").inc()
+
 
 def count_index_read(*, answered: bool) -> None:
     """One index was asked."""

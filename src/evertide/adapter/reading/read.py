@@ -7,8 +7,14 @@ from dataclasses import dataclass
 from evertide.adapter.environment import Environment
 from evertide.adapter.lookups.catalog_functions import bind_catalog_functions
 from evertide.adapter.lookups.session_values import session_bindings
+from evertide.adapter.reading.ahead import look_ahead
 from evertide.adapter.reading.dynamic import dynamic_rows
-from evertide.adapter.reading.found_rows import pinned_for_rows, rows_found
+from evertide.adapter.reading.found_rows import (
+    pinned_for_rows,
+    rows_after,
+    rows_before,
+    rows_found,
+)
 from evertide.adapter.reading.leaves import (
     BuiltinLeaf,
     IndexLeaf,
@@ -17,6 +23,7 @@ from evertide.adapter.reading.leaves import (
     choose_leaves,
 )
 from evertide.adapter.reading.metrics import count_index_read
+from evertide.adapter.reading.pinned import Pinned
 from evertide.adapter.reading.plans import ReadPlan
 from evertide.adapter.reading.timestamp import check_explicit_as_of, check_fixed_as_of, select_as_of
 from evertide.adapter.session import Session
@@ -26,7 +33,7 @@ from evertide.controller.compute import Unanswered
 from evertide.controller.storage import collection_of
 from evertide.dataflow.description import Import
 from evertide.expr.budget import Budget
-from evertide.expr.interpret import Collection, evaluate, finish
+from evertide.expr.interpret import Collection, consolidated, evaluate, finish
 from evertide.expr.locality import interpreted_only
 from evertide.expr.recursion import is_recursive
 from evertide.expr.relation import Finishing, Join, Relation
@@ -296,9 +303,10 @@ async def _by_image(
     leaf = searched_leaf(read)
     if leaf is None or await env.storage.records(leaf.collection) < IMAGE_RECORDS:
         return None
-    await env.storage.wait_for_upper(leaf.collection, as_of)
-    rows = None
-    if not leaf.collection.is_table and (pinned := pinned_for_rows(leaf.predicates)) is not None:
+    rows = await _found_ahead(leaf, read, env, as_of)
+    if rows is None:
+        await env.storage.wait_for_upper(leaf.collection, as_of)
+    if rows is None and (pinned := _pinned(leaf)) is not None:
         near = await env.storage.columns.near.at(leaf.collection, as_of)
         if near is not None:
             later = near.later(pinned.column, pinned.values, as_of)
@@ -307,6 +315,60 @@ async def _by_image(
         image = await env.storage.columns.image(leaf.collection, as_of)
         rows = None if image is None else rows_found(image, leaf, (), SPARK_RECORDS)
     return None if rows is None else dict.fromkeys(read.leaves, Collection(rows, []))
+
+
+def _pinned(leaf: ShardLeaf) -> Pinned | None:
+    """By what changed rows of a view may be picked, if the leaf is one."""
+    return None if leaf.collection.is_table else pinned_for_rows(leaf.predicates)
+
+
+async def _found_ahead(
+    leaf: ShardLeaf, read: Read, env: Environment, as_of: Timestamp
+) -> list[tuple[Row, int]] | None:
+    """Rows of a view, the newest of them told by its replica; None if its shard must be waited for.
+
+    What the shard has is looked at while the replica still computes.
+    """
+    pinned = _pinned(leaf)
+    if pinned is None:
+        return None
+    ahead = await look_ahead(leaf.collection, read.snapshot, env, as_of)
+    if ahead is None:
+        return None
+    with ahead:
+        try:
+            near = await env.storage.columns.near.at(leaf.collection, ahead.durable)
+        except BelowSince:
+            return None  # what lies at the end of the shard has been merged with what came since
+        if near is None:
+            return None
+        column, values = pinned.column, set(pinned.values)
+        later = near.later(column, values, ahead.durable)
+        before = rows_before(near.image, leaf, SPARK_RECORDS)
+        told = None if before is None else await ahead.changes(env, as_of)
+        if before is None or told is None:
+            return None
+        later += [change for change in told if change[0][column] in values]
+        return rows_after(before, leaf, later)
+
+
+async def _contents_ahead(
+    leaf: ShardLeaf, read: Read, env: Environment, as_of: Timestamp
+) -> Collection | None:
+    """All of a view, its newest changes told by its replica; None as above."""
+    ahead = await look_ahead(leaf.collection, read.snapshot, env, as_of)
+    if ahead is None:
+        return None
+    with ahead:
+        try:
+            contents = await env.storage.contents(leaf.collection, ahead.durable)
+        except BelowSince:
+            return None
+        told = await ahead.changes(env, as_of)
+        if told is None or contents.errors:
+            return None
+        types = leaf.collection.desc.types
+        return Collection(consolidated([*contents.rows, *told], types), [])
 
 
 def searched_leaf(read: Read) -> ShardLeaf | None:
@@ -352,6 +414,9 @@ async def fetch_leaf(
                 rows = list(builtin_rows(builtin, read.snapshot, database=session.database))
             return Collection([(row, 1) for row in rows], [])
         case ShardLeaf(collection=collection):
+            ahead = await _contents_ahead(leaf, read, env, as_of)
+            if ahead is not None:
+                return ahead
             contents = await env.storage.contents(collection, as_of)
             return Collection(list(contents.rows), list(contents.errors))
         case IndexLeaf():

@@ -1,14 +1,23 @@
 """What a catalog transaction does to shards; pure.
 
-Shards come and go with their items, and views hold back the history of their inputs: in the same
-store transaction as the catalog append, so that no crash can part them.
+Shards come and go with their items, and views and sinks hold back the history of their inputs: in
+the same store transaction as the catalog append, so that no crash can part them.
 """
 
 from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from evertide.catalog.objects import Index, Item, MaterializedView, Table, View
+from evertide.catalog.objects import (
+    Index,
+    Item,
+    MaterializedView,
+    Sink,
+    Source,
+    Subsource,
+    Table,
+    View,
+)
 from evertide.catalog.snapshot import Snapshot
 from evertide.catalog.transact import TransactResult
 from evertide.dataflow.description import Import, hold_owner
@@ -64,16 +73,24 @@ def _created(item: Item, imports: Sequence[Import]) -> list[ShardChange]:
             lag = since_lag(item)
             first = initial_state(since=as_of, writer=item.global_id, since_lag=lag)
             return [create(shard_id, first), *(_hold(i.shard_id, item, as_of) for i in imports)]
-        case View() | Index():
+        case (
+            Source(shard_id=str(shard_id), as_of=as_of) | Subsource(shard_id=shard_id, as_of=as_of)
+        ):
+            lag = since_lag(item)
+            first = initial_state(since=as_of, writer=item.global_id, since_lag=lag)
+            return [create(shard_id, first)]
+        case Sink(as_of=as_of):
+            return [_hold(i.shard_id, item, as_of) for i in imports]
+        case View() | Index() | Source():
             return []
 
 
 def _dropped(item: Item, snapshot: Snapshot) -> list[ShardChange]:
     """A dropped shard takes no more appends; what the item held back may be merged."""
-    if item.shard_id is None:
-        return []
-    changes = [ShardChange(item.shard_id, existing(forget))]
-    if isinstance(item.definition, MaterializedView):
+    changes = []
+    if item.shard_id is not None:
+        changes.append(ShardChange(item.shard_id, existing(forget)))
+    if isinstance(item.definition, MaterializedView | Sink):
         release = partial(release_hold, owner=hold_owner(item.global_id))
         for below in snapshot.stored_inputs(item.depends_on):
             if below.shard_id is not None:

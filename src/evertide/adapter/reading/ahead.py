@@ -1,0 +1,123 @@
+"""A view's newest changes, told by its replica before its shard has them.
+
+A view is a function of its inputs, so what a replica computed from durable inputs is right whether
+or not it is stored already, as an index is. Waiting for the store would cost a reader who has just
+written half as much again (docs/adr/2026-11-16-views-are-read-before-they-are-stored.md).
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final
+
+from evertide.adapter.environment import Environment
+from evertide.adapter.reading.metrics import count_read_ahead
+from evertide.catalog.objects import MaterializedView
+from evertide.catalog.snapshot import Snapshot
+from evertide.controller.compute import Unanswered
+from evertide.dataflow.description import Import
+from evertide.dataflow.protocol import Response, RowsResponse
+from evertide.persist.coding.batch import from_payload
+from evertide.vocab.datum import Row
+from evertide.vocab.timestamp import Timestamp, step_back
+
+# A replica that has not answered by then may be dead or far behind: the shard is watched as well.
+_PATIENCE_S: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """Asked for: what changed after `durable`, up to which the view's shard is complete.
+
+    Leave the context once the answer is of no use any more.
+    """
+
+    view: Import
+    durable: Timestamp
+    _asked: "list[asyncio.Future[Response]]"
+
+    def __enter__(self) -> "Ahead":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for future in self._asked:
+            future.cancel()
+
+    async def changes(self, env: Environment, as_of: Timestamp) -> Sequence[tuple[Row, int]] | None:
+        """The changes, as rows that come and go; None: the shard itself has them.
+
+        Errors are left to the shard as well: they are rare, and nobody hurries for them.
+        """
+        found, waiting = await self._first_told(set(self._asked), _PATIENCE_S)
+        if found is None and waiting:
+            stored = asyncio.create_task(env.storage.wait_for_upper(self.view, as_of))
+            try:
+                while found is None and waiting and not stored.done():
+                    both: set[asyncio.Future[Any]] = {stored, *waiting}
+                    await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+                    found, waiting = _told(waiting)
+                if found is None:
+                    await stored
+            finally:
+                stored.cancel()
+        rows = None if found is None else self._rows(found)
+        count_read_ahead(by_replica=rows is not None)
+        return rows
+
+    async def _first_told(
+        self, waiting: "set[asyncio.Future[Response]]", at_most_s: float
+    ) -> "tuple[bytes | None, set[asyncio.Future[Response]]]":
+        found: bytes | None = None
+        while found is None and waiting:
+            first = asyncio.FIRST_COMPLETED
+            done, _ = await asyncio.wait(waiting, timeout=at_most_s, return_when=first)
+            if not done:
+                break
+            found, waiting = _told(waiting)
+        return found, waiting
+
+    def _rows(self, payload: bytes) -> Sequence[tuple[Row, int]] | None:
+        if not payload:
+            return ()
+        columns = from_payload(self.view.desc, payload).columns
+        if columns.errors is not None and any(columns.errors):
+            return None
+        return list(zip(columns.rows, columns.diffs, strict=True))
+
+
+def _told(
+    waiting: "set[asyncio.Future[Response]]",
+) -> "tuple[bytes | None, set[asyncio.Future[Response]]]":
+    """What one of them has told, and who has not answered yet."""
+    for future in waiting:
+        if future.done() and not future.cancelled():
+            try:
+                response = future.result()
+            except Unanswered:
+                continue  # it went away
+            if isinstance(response, RowsResponse):
+                return response.updates, waiting
+    return None, {future for future in waiting if not future.done()}
+
+
+async def look_ahead(
+    view: Import, snapshot: Snapshot, env: Environment, as_of: Timestamp
+) -> Ahead | None:
+    """Ask the view's replicas for what its shard lacks; None where there is nothing to ask for."""
+    item = snapshot.item_of(view.global_id)
+    if item is None or not isinstance(item.definition, MaterializedView):
+        return None
+    upper = await env.storage.following.stored_upper(view)
+    if upper > as_of or await env.storage.upper(view) > as_of:
+        return None
+    durable = step_back(upper)
+    asked = env.compute.ask_changes(
+        snapshot, item.definition.cluster_id, view.global_id, durable, as_of
+    )
+    return Ahead(view, durable, asked) if asked else None

@@ -1,0 +1,161 @@
+"""What a plan takes to be allowed. Pure, and told by the snapshot that the plan was made with."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, assert_never
+
+from evertide.adapter.rights.changes import cluster_needs
+from evertide.adapter.rights.dropping import drop_needs
+from evertide.catalog.objects import ItemKind
+from evertide.catalog.snapshot import Snapshot
+from evertide.sql.plan.cluster_plans import ClusterPlan
+from evertide.sql.plan.entry import Planned
+from evertide.sql.plan.external_plans import CreateSinkPlan, CreateSourcePlan
+from evertide.sql.plan.plans import (
+    AlterHistoryPlan,
+    AlterSystemPlan,
+    CopyFromPlan,
+    CopyToPlan,
+    CreateDatabasePlan,
+    CreateIndexPlan,
+    CreateMaterializedViewPlan,
+    CreateSchemaPlan,
+    CreateTablePlan,
+    CreateViewPlan,
+    DataPlan,
+    DdlPlan,
+    DeclarePlan,
+    DeletePlan,
+    DropPlan,
+    ExplainPlan,
+    ExplainTimestampPlan,
+    InsertPlan,
+    RenameItemPlan,
+    SelectPlan,
+    SessionPlan,
+    SubscribePlan,
+    UpdatePlan,
+)
+from evertide.sql.plan.rights import NOTHING, Needs, Privilege, on_system
+from evertide.sql.plan.role_plans import RolePlan
+from evertide.vocab.ids import ClusterId, ItemId, RoleId, SchemaId
+
+# What reading goes on behind, with the rights of whoever owns the relation.
+_READ_THROUGH: Final = (ItemKind.VIEW, ItemKind.MATERIALIZED_VIEW)
+
+
+def needs_of(planned: Planned, cluster: str, snapshot: Snapshot) -> Needs:
+    """All that the statement takes; `cluster` is the session's."""
+    plan = planned.plan
+    if isinstance(plan, SessionPlan):
+        return NOTHING
+    if isinstance(plan, DdlPlan):
+        return _ddl_needs(plan, planned.reads, snapshot)
+    read = tuple(_reading(planned.reads, cluster, snapshot))
+    return Needs(privileges=(*read, *_data_needs(plan, snapshot)))
+
+
+def _data_needs(plan: DataPlan, snapshot: Snapshot) -> Iterator[Privilege]:
+    """What a statement does beside reading."""
+    match plan:
+        case InsertPlan(table_id=table_id, returning=returning):
+            yield from _on_item(table_id, "a" if returning is None else "ar", snapshot)
+        case CopyFromPlan(table_id=table_id):
+            yield from _on_item(table_id, "a", snapshot)
+        case UpdatePlan(table_id=table_id):
+            yield from _on_item(table_id, "rw", snapshot)
+        case DeletePlan(table_id=table_id):
+            yield from _on_item(table_id, "rd", snapshot)
+        case ExplainPlan(item_id=item_id) if item_id is not None:
+            yield Privilege(("schema", snapshot.items[item_id].schema_id), "U")
+        case (
+            SelectPlan()
+            | SubscribePlan()
+            | CopyToPlan()
+            | DeclarePlan()
+            | ExplainPlan()
+            | ExplainTimestampPlan()
+        ):
+            return
+        case _:
+            assert_never(plan)
+
+
+def _reading(item_ids: Iterable[ItemId], cluster: str, snapshot: Snapshot) -> Iterator[Privilege]:
+    """Users' relations are read in a cluster; the system's are everyone's, without one."""
+    found = list(_relations(item_ids, None, snapshot, set()))
+    yield from found
+    active = snapshot.cluster_named(cluster)
+    if found and active is not None:
+        yield Privilege(("cluster", active.cluster_id), "U")
+
+
+def _relations(
+    item_ids: Iterable[ItemId],
+    role_id: RoleId | None,
+    snapshot: Snapshot,
+    seen: set[tuple[ItemId, RoleId | None]],
+) -> Iterator[Privilege]:
+    for item_id in item_ids:
+        item = snapshot.items.get(item_id)
+        if item is None or (item_id, role_id) in seen:
+            continue
+        seen.add((item_id, role_id))
+        yield from _on_item(item_id, "r", snapshot, role_id)
+        if item.kind in _READ_THROUGH:
+            yield from _relations(item.depends_on, item.owner, snapshot, seen)
+
+
+def _on_item(
+    item_id: ItemId, letters: str, snapshot: Snapshot, role_id: RoleId | None = None
+) -> Iterator[Privilege]:
+    yield Privilege(("schema", snapshot.items[item_id].schema_id), "U", role_id)
+    yield Privilege(("item", item_id), letters, role_id)
+
+
+def _ddl_needs(plan: DdlPlan, reads: tuple[ItemId, ...], snapshot: Snapshot) -> Needs:
+    if isinstance(plan, ClusterPlan):
+        return cluster_needs(plan, snapshot)
+    match plan:
+        case RolePlan(needs=needs):
+            return needs
+        case CreateTablePlan(name=name):
+            return Needs(privileges=_created(name.schema_id))
+        case CreateViewPlan(name=name, replaces=replaces):
+            return _replacing(replaces, _created(name.schema_id))
+        case CreateMaterializedViewPlan(name=name, replaces=replaces):
+            return _replacing(replaces, _created(name.schema_id, plan.cluster_id))
+        case CreateIndexPlan(name=name):
+            created = _created(name.schema_id, plan.cluster_id)
+            return Needs(owner_of=(("item", plan.on_item),), privileges=created)
+        case CreateSourcePlan(item=item):
+            others = dict.fromkeys(table.item.schema_id for table in plan.tables)
+            elsewhere = [p for s in others if s != item.schema_id for p in _created(s)]
+            return Needs(privileges=(*_created(item.schema_id, plan.cluster_id), *elsewhere))
+        case CreateSinkPlan(item=item):
+            read = tuple(_relations((plan.from_id, *reads), None, snapshot, set()))
+            return Needs(privileges=(*read, *_created(item.schema_id, plan.cluster_id)))
+        case CreateSchemaPlan(database_id=database_id):
+            return Needs(privileges=(Privilege(("database", database_id), "C"),))
+        case CreateDatabasePlan():
+            return Needs(privileges=(on_system("B"),))
+        case DropPlan():
+            return drop_needs(plan, snapshot)
+        case RenameItemPlan(item_id=item_id) | AlterHistoryPlan(item_id=item_id):
+            return Needs(owner_of=(("item", item_id),))
+        case AlterSystemPlan():
+            return Needs(superuser="alter system")
+        case _:
+            assert_never(plan)
+
+
+def _created(schema_id: SchemaId, cluster_id: ClusterId | None = None) -> tuple[Privilege, ...]:
+    """To create something in a schema, and let a cluster work for it."""
+    schema = Privilege(("schema", schema_id), "C")
+    if cluster_id is None:
+        return (schema,)
+    return schema, Privilege(("cluster", cluster_id), "C")
+
+
+def _replacing(replaces: ItemId | None, privileges: tuple[Privilege, ...]) -> Needs:
+    owned = () if replaces is None else (("item", replaces),)
+    return Needs(owner_of=owned, privileges=privileges)

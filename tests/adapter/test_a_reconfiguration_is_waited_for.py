@@ -1,0 +1,165 @@
+"""ALTER CLUSTER ... WITH (WAIT ...) answers once the catalog says how it ended, and not before."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from evertide.adapter.connection import Connection, Connections
+from evertide.adapter.environment import Environment as AdapterEnvironment
+from evertide.catalog.objects import Cluster, ManagedCluster, OnTimeout, Reconfiguration
+from evertide.catalog.ops import DropClusterOp, FinishReconfigurationOp, Op
+from evertide.catalog.service import CatalogService
+from evertide.catalog.snapshot import Snapshot
+from evertide.vocab.errors import SqlError
+from tests.catalog.environment import Environment, commit
+from tests.catalog.samples import ENVIRONMENT
+
+PATIENCE_S = 30
+READY = "ALTER CLUSTER c SET (SIZE '2') WITH (WAIT UNTIL READY (TIMEOUT '1m', ON TIMEOUT COMMIT))"
+
+
+@pytest_asyncio.fixture
+async def environment() -> AsyncIterator[Environment]:
+    made = Environment()
+    yield made
+    await made.close()
+
+
+async def connect(environment: Environment, catalog: CatalogService) -> Connection:
+    """A session of an adapter that has a catalog, and nothing that clusters need not."""
+    missing: Any = None
+    env = AdapterEnvironment(
+        environment_id=ENVIRONMENT,
+        catalog=catalog,
+        oracle=missing,
+        storage=missing,
+        txns=missing,
+        writes=missing,
+        compute=missing,
+        clock=environment.clock,
+    )
+    connections = Connections(env, lambda _: None)
+    return await connections.open_session({"user": "materialize"}, internal=False)
+
+
+async def run(connection: Connection, text: str) -> None:
+    for prepared in connection.split(text):
+        await connection.execute(prepared, ())
+        await connection.end_implicit(failed=False)
+
+
+def cluster(snapshot: Snapshot) -> Cluster:
+    found = snapshot.cluster_named("c")
+    assert found is not None
+    return found
+
+
+def pending(snapshot: Snapshot) -> Reconfiguration | None:
+    variant = cluster(snapshot).variant
+    assert isinstance(variant, ManagedCluster)
+    return variant.pending
+
+
+async def started(catalog: CatalogService) -> Reconfiguration:
+    """The reconfiguration, as soon as it is under way."""
+    snapshot = await catalog.current()
+    while (found := pending(snapshot)) is None:
+        snapshot = await catalog.snapshot_at(snapshot.upper)
+    return found
+
+
+def finish(snapshot: Snapshot, *, commit: bool) -> Op:
+    found = pending(snapshot)
+    assert found is not None
+    return FinishReconfigurationOp(
+        cluster_id=cluster(snapshot).cluster_id, pending=found, commit=commit
+    )
+
+
+async def waiting(
+    environment: Environment, statement: str
+) -> tuple[CatalogService, "asyncio.Task[None]"]:
+    """A catalog with a reconfiguration under way, and the statement that waits for it.
+
+    Another change of the catalog meanwhile is none that it waits for.
+    """
+    catalog = await environment.serve()
+    connection = await connect(environment, catalog)
+    await run(connection, "CREATE CLUSTER c SIZE '1', REPLICATION FACTOR 2")
+    task = asyncio.create_task(run(connection, statement))
+    await started(catalog)
+    other = await connect(environment, catalog)
+    await run(other, "CREATE CLUSTER other SIZE '1', REPLICATION FACTOR 0; DROP CLUSTER other")
+    assert not task.done()
+    return catalog, task
+
+
+async def test_the_answer_comes_with_the_commit(environment: Environment) -> None:
+    catalog, task = await waiting(environment, READY)
+    found = pending(catalog.newest)
+    assert found is not None
+    assert (found.target.size, found.target.replication_factor) == ("2", 2)
+    assert found.deadline_ms - found.started_at_ms == 60_000
+    assert (found.on_timeout, found.until_ready) == (OnTimeout.COMMIT, True)
+    snapshot = await commit(catalog, finish(catalog.newest, commit=True))
+    await task
+    assert pending(snapshot) is None
+    assert [r.size for r in snapshot.replicas_of(cluster(snapshot).cluster_id)] == ["2", "2"]
+
+
+async def test_a_wait_for_a_span_ends_in_a_commit(environment: Environment) -> None:
+    statement = "ALTER CLUSTER c SET (SIZE '2', REPLICATION FACTOR 1) WITH (WAIT FOR '5s')"
+    catalog, task = await waiting(environment, statement)
+    found = pending(catalog.newest)
+    assert found is not None
+    assert (found.target.replication_factor, found.until_ready) == (1, False)
+    assert (found.deadline_ms - found.started_at_ms, found.on_timeout) == (5_000, OnTimeout.COMMIT)
+    await commit(catalog, finish(catalog.newest, commit=True))
+    await task
+
+
+async def test_a_rollback_is_told_as_a_lapsed_timeout(environment: Environment) -> None:
+    catalog, task = await waiting(environment, READY)
+    await commit(catalog, finish(catalog.newest, commit=False))
+    with pytest.raises(SqlError, match="canceling statement, provided timeout lapsed") as error:
+        await task
+    assert error.value.code == "57014"
+
+
+async def test_a_cluster_dropped_meanwhile_is_told(environment: Environment) -> None:
+    catalog, task = await waiting(environment, READY)
+    await commit(catalog, DropClusterOp(cluster(catalog.newest).cluster_id))
+    with pytest.raises(SqlError, match="dropped while it was reconfigured"):
+        await task
+
+
+async def test_whoever_stops_waiting_leaves_the_intent(environment: Environment) -> None:
+    """Also for other sessions: a second change of shape is refused until the first has ended."""
+    catalog = await environment.serve()
+    connection = await connect(environment, catalog)
+    await run(connection, "CREATE CLUSTER c SIZE '1'")
+    task = asyncio.create_task(run(connection, READY))
+    await started(catalog)
+    connection.cancel()
+    with pytest.raises(SqlError, match="canceling statement due to user request"):
+        await asyncio.wait_for(task, PATIENCE_S)
+    assert pending(catalog.newest) is not None
+    other = await connect(environment, await environment.join())
+    with pytest.raises(SqlError, match="with pending updates") as error:
+        await run(other, "ALTER CLUSTER c SET (REPLICATION FACTOR 3)")
+    assert error.value.code == "55006"
+    await commit(catalog, finish(catalog.newest, commit=True))
+    await run(other, "ALTER CLUSTER c SET (REPLICATION FACTOR 3)")
+
+
+async def test_what_needs_no_new_size_waits_for_nothing(environment: Environment) -> None:
+    catalog = await environment.serve()
+    connection = await connect(environment, catalog)
+    await run(connection, "CREATE CLUSTER c SIZE '1'")
+    wait = "WITH (WAIT UNTIL READY (TIMEOUT '1h'))"
+    await run(connection, f"ALTER CLUSTER c SET (REPLICATION FACTOR 2) {wait}")
+    assert pending(catalog.newest) is None
+    assert len(catalog.newest.replicas_of(cluster(catalog.newest).cluster_id)) == 2
