@@ -14,6 +14,7 @@ from pathlib import Path
 
 from bench import (
     catalog,
+    clusters,
     crossover,
     idle_views,
     joined,
@@ -48,6 +49,7 @@ MEASURES: Mapping[str, Callable[[Place], Sequence[Figure]]] = {
     "views-large": partial(measure_large, chosen=Chosen()),
     "crossover": crossover.measure,
     "catalog": catalog.measure,
+    "clusters": clusters.measure,
     "objects": objects.measure,
     "storage": storage.measure,
     "listen": storage_listen.measure,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from evertide.adapter.ddl_ops import ops_for
-from evertide.adapter.session import DEFAULT_USER
+from evertide.adapter.rights.identity import DEFAULT_USER
 from evertide.adapter.writing.shard_changes import shard_changes
 from evertide.catalog.durable.bootstrap import DEFAULT_ROLE_ID
 from evertide.catalog.ops import Op

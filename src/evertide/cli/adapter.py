@@ -31,7 +31,8 @@ from evertide.cli.config import (
     parse_address,
     without_password,
 )
-from evertide.cli.runtime import find_runtime, make_runtime, remove_runtime
+from evertide.cli.runtime import find_runtime, find_sizes, make_runtime, remove_runtime
+from evertide.cli.sizes import size_table
 from evertide.cli.stores import (
     Opened,
     check_exists,
@@ -140,7 +141,8 @@ def _environment(boot: Boot, opened: Opened) -> Environment:
         ComputeClient(Path(boot.runtime)),
         opened.clock,
         boot.config.experimental,
-        {name: size.partitions for name, size in boot.config.sizes.items()},
+        size_table(boot.config.sizes),
+        sink_directory=boot.config.sink_dir,
     )
 
 
@@ -193,6 +195,7 @@ async def _join(config: Config) -> int:
         epoch = await store.current_epoch()
         environment = await environment_id(config, store)
         runtime = await find_runtime(store, config.consensus)
+        config = msgspec.structs.replace(config, sizes=await find_sizes(store))
     finally:
         await store.close()
     if epoch == 0 or (runtime is None and not is_postgres(config.consensus)):

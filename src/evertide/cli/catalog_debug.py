@@ -57,17 +57,24 @@ from evertide.sql.syntax.definition import (
     CreateTableStatement,
     CreateViewStatement,
 )
+from evertide.sql.syntax.external import (
+    CreateSinkStatement,
+    CreateSourceStatement,
+    CreateSubsourceStatement,
+)
 from evertide.vocab.clock import SystemClock
 from evertide.vocab.errors import SqlError
 from evertide.vocab.ids import Epoch
 
 Decide: TypeAlias = Callable[[Sequence[StoredRow]], Sequence[RowChange]]
 
-_STATEMENTS: Final[Mapping[ItemKind, type[object]]] = {
+_STATEMENTS: Final[Mapping[ItemKind, type[object] | tuple[type[object], ...]]] = {
     ItemKind.TABLE: CreateTableStatement,
     ItemKind.VIEW: CreateViewStatement,
     ItemKind.MATERIALIZED_VIEW: CreateMaterializedViewStatement,
     ItemKind.INDEX: CreateIndexStatement,
+    ItemKind.SOURCE: (CreateSourceStatement, CreateSubsourceStatement),
+    ItemKind.SINK: CreateSinkStatement,
 }
 
 

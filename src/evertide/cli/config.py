@@ -53,6 +53,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     sizes: dict[str, Size] = {}
     experimental: bool = False
     tick_engine: str = "auto"
+    # Below this directory files of sinks may be; None: nowhere.
+    sink_dir: str | None = None
     adapters: int = 1
     sql_addr: str = "127.0.0.1:6875"
     internal_sql_addr: str = "127.0.0.1:6877"

@@ -84,6 +84,16 @@ def _add_addresses(parser: argparse.ArgumentParser) -> None:
         )
 
 
+def _add_sink_dir(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--sink-dir",
+        type=Path,
+        default=None,
+        metavar="DIR",
+        help="files of sinks are written below this directory only (DATA/sinks)",
+    )
+
+
 def _add_serve(parser: argparse.ArgumentParser) -> None:
     _add_stores(parser)
     _add_addresses(parser)
@@ -104,6 +114,7 @@ def _add_serve(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--experimental", action="store_true", help="allow virtual clusters to be created"
     )
+    _add_sink_dir(parser)
     parser.add_argument(
         "--tick-engine",
         default="auto",
@@ -117,6 +128,7 @@ def _add_adapter(parser: argparse.ArgumentParser) -> None:
         "--join", action="store_true", required=True, help="belong to the server that runs"
     )
     _add_stores(parser)
+    _add_sink_dir(parser)
     _add_addresses(parser)
 
 
@@ -155,6 +167,7 @@ def config_of(arguments: argparse.Namespace) -> Config:
             sizes=_sizes(getattr(arguments, "sizes", None)),
             experimental=getattr(arguments, "experimental", False),
             tick_engine=getattr(arguments, "tick_engine", "auto"),
+            sink_dir=_sink_dir(getattr(arguments, "sink_dir", None), root),
             adapters=getattr(arguments, "adapters", 1),
             sql_addr=getattr(arguments, "sql_addr", Config.__struct_defaults__[-3]),
             internal_sql_addr=getattr(
@@ -163,6 +176,12 @@ def config_of(arguments: argparse.Namespace) -> Config:
             http_addr=getattr(arguments, "http_addr", Config.__struct_defaults__[-1]),
         )
     )
+
+
+def _sink_dir(asked: Path | None, root: Path | None) -> str | None:
+    """Where files of sinks may be: as asked, or under --data. Links are followed once, here."""
+    found = asked if asked is not None or root is None else root / "sinks"
+    return None if found is None else str(found.resolve())
 
 
 def _sizes(path: Path | None) -> dict[str, Size]:

@@ -5,13 +5,15 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import msgspec
 import structlog
 
 from evertide.cli.config import EXIT_CATALOG, EXIT_FENCED, EXIT_STORE, EXIT_USAGE, Boot
-from evertide.controller.orchestrator import ProcessSpec
+from evertide.cli.process_tree import end_session, pin
 
 # How long a child may take to end by itself before it is killed.
 STOP_SECONDS = 4.0
@@ -21,17 +23,48 @@ MAX_RESTART_SECONDS = 10.0
 log = structlog.get_logger()
 
 
+@dataclass(frozen=True, slots=True)
+class ChildSpec:
+    """What to run, under which name, and with what it must make do."""
+
+    program: str
+    name: str
+    # None: wherever the system puts it.
+    cpus: tuple[int, ...] | None = None
+    # Beside what the supervisor was started with.
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class Listener(Protocol):
+    """Who is told of a child's life."""
+
+    def fatal(self, code: int) -> None:
+        """It ended for a reason that concerns the whole generation."""
+        ...
+
+    def started(self, name: str, pid: int) -> None:
+        """It runs, and leads the session of this number."""
+        ...
+
+    def ready(self, name: str) -> None:
+        """It can be asked from now on."""
+        ...
+
+    def ended(self, name: str, code: int) -> None:
+        """It ended by itself and is started again after a while; a signal is a negative code."""
+        ...
+
+
 class Child:
     """One child process, started again whenever it ends by itself.
 
-    Codes that concern the whole generation (fenced, no store, bad usage, broken catalog) are handed
-    to `on_fatal` instead: starting again would not help.
+    Codes that concern the whole generation (fenced, no store, bad usage, broken catalog) are told
+    as fatal instead: starting again would not help.
     """
 
-    def __init__(self, program: str, name: str, on_fatal: Callable[[int], None]) -> None:
-        self._program = program
-        self._name = name
-        self._on_fatal = on_fatal
+    def __init__(self, spec: ChildSpec, listener: Listener) -> None:
+        self._spec = spec
+        self._listener = listener
         self._boot: asyncio.Future[Boot] = asyncio.get_running_loop().create_future()
         self._process: asyncio.subprocess.Process | None = None
         self._keeping: asyncio.Task[None] | None = None
@@ -64,7 +97,8 @@ class Child:
             if code in (EXIT_FENCED, EXIT_STORE, EXIT_USAGE, EXIT_CATALOG):
                 self._fail(code)
                 return
-            log.warning("child ended, starting it again", child=self._name, code=code)
+            log.warning("child ended, starting it again", child=self._spec.name, code=code)
+            self._listener.ended(self._spec.name, code)
             await asyncio.sleep(wait)
             wait = min(wait * 2, MAX_RESTART_SECONDS)
 
@@ -73,50 +107,69 @@ class Child:
         try:
             return await self._run_once()
         except (OSError, ValueError) as error:
-            log.error("child could not be run", child=self._name, reason=str(error))
+            log.error("child could not be run", child=self._spec.name, reason=str(error))
             return 1
 
     def _fail(self, code: int) -> None:
         if not self._ready.done():
             self._ready.set_exception(ChildFailed(code))
             self._ready.exception()  # looked at: nobody may be waiting
-        self._on_fatal(code)
+        self._listener.fatal(code)
 
     async def _run_once(self) -> int:
-        """One life of the child; returns its exit code."""
-        self._process = await asyncio.create_subprocess_exec(
+        """One life of the child and of all that it started; returns its exit code."""
+        process = self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            f"evertide.cli.{self._program}",
+            f"evertide.cli.{self._spec.program}",
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            # A group of its own: what it started, a JVM say, can be ended with it.
+            env={**os.environ, **self._spec.environment},
+            # A session of its own: what it starts, a JVM say, is known by it and ended with it.
             start_new_session=True,
         )
-        log.info("child started", child=self._name, pid=self._process.pid)
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
+        log.info("child started", child=self._spec.name, pid=process.pid)
+        self._listener.started(self._spec.name, process.pid)
         try:
-            self._process.stdin.write(msgspec.json.encode(await self._boot) + b"\n")
-            await self._process.stdin.drain()
-            while line := await self._process.stdout.readline():
-                if not self._ready.done():
-                    self._ready.set_result(line.decode())
+            await self._talk(process)
         except (BrokenPipeError, ConnectionResetError):
             pass  # it died before it read its boot line; the exit code says why
-        return await self._process.wait()
+        code = await process.wait()
+        left = await asyncio.to_thread(end_session, process.pid)
+        if left:
+            log.info("ended what a child left behind", child=self._spec.name, processes=left)
+        return code
+
+    async def _talk(self, process: asyncio.subprocess.Process) -> None:
+        """Give it its boot line, and hear what it says until it ends."""
+        assert process.stdin is not None
+        assert process.stdout is not None
+        if self._spec.cpus is not None:
+            pin(process.pid, self._spec.cpus)
+        boot = await self._boot
+        if self._spec.cpus is not None:
+            # Again: its modules may have started threads while it waited for the boot line.
+            pin(process.pid, self._spec.cpus)
+        process.stdin.write(msgspec.json.encode(boot) + b"\n")
+        await process.stdin.drain()
+        while line := await process.stdout.readline():
+            self._listener.ready(self._spec.name)
+            if not self._ready.done():
+                self._ready.set_result(line.decode())
 
     async def stop(self) -> None:
-        """Ask it to end, and after a while make it."""
+        """Ask it to end, and after a while make it, with all that it started."""
         self._stopping = True
-        if self._process is not None and self._process.returncode is None:
-            _signal(self._process, signal.SIGTERM)
+        process = self._process
+        if process is not None and process.returncode is None:
+            _signal(process, signal.SIGTERM)
             try:
-                await asyncio.wait_for(self._process.wait(), STOP_SECONDS)
+                await asyncio.wait_for(process.wait(), STOP_SECONDS)
             except TimeoutError:
-                log.warning("child did not stop in time, killing it", child=self._name)
-                _kill_group(self._process.pid)
-                await self._process.wait()
+                log.warning("child did not stop in time, killing it", child=self._spec.name)
+                _signal(process, signal.SIGKILL)
+                await process.wait()
+            await asyncio.to_thread(end_session, process.pid)
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.gather(self._keeping, return_exceptions=True)
@@ -135,32 +188,3 @@ def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None
         process.send_signal(number)
     except ProcessLookupError:
         pass  # it ended by itself a moment ago
-
-
-def _kill_group(pid: int) -> None:
-    try:
-        os.killpg(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass  # all of it ended a moment ago
-
-
-class LocalOrchestrator:
-    """Replica processes as children of the supervisor; implements controller's Orchestrator."""
-
-    def __init__(self, boot: Boot, on_fatal: Callable[[int], None]) -> None:
-        self._boot = boot
-        self._on_fatal = on_fatal
-        self._children: dict[str, Child] = {}
-
-    async def ensure(self, wanted: Mapping[str, ProcessSpec]) -> None:
-        """Stop what is not wanted any more, start what is new."""
-        for name in [n for n in self._children if n not in wanted]:
-            await self._children.pop(name).stop()
-        for name, spec in wanted.items():
-            if name not in self._children:
-                child = self._children[name] = Child("replica", name, self._on_fatal)
-                child.start()
-                child.boot(msgspec.structs.replace(self._boot, process=name, size=spec.size))
-
-    async def stop(self) -> None:
-        await asyncio.gather(*(child.stop() for child in self._children.values()))

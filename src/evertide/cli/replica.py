@@ -15,12 +15,15 @@ import uvloop
 from evertide.catalog.snapshot import Snapshot
 from evertide.cli.child import parent_gone, run_child, until_stopped
 from evertide.cli.config import Boot
-from evertide.cli.sizes import Size
+from evertide.cli.sizes import Size, size_table
 from evertide.cli.stores import Opened, join_generation, notifying
 from evertide.controller.compute import socket_path
 from evertide.controller.follow import Follower, imports_by_id
+from evertide.controller.follow_external import sinks_of, sources_of
 from evertide.controller.orchestrator import clusters_of
 from evertide.dataflow.description import Import
+from evertide.external.runner import External
+from evertide.external.write_out import FilePlace
 from evertide.persist.push.notify import Notifier
 from evertide.spark.application import SparkApplication
 from evertide.spark.engine import DriverEngine
@@ -42,10 +45,11 @@ log = structlog.get_logger()
 class CatalogFollower:
     """Carries the catalog's changes over to the worker and knows how far that is done."""
 
-    def __init__(self, process: str, opened: Opened, worker: Worker) -> None:
+    def __init__(self, process: str, opened: Opened, worker: Worker, external: External) -> None:
         self._process = process
         self._catalog = opened.catalog
         self._worker = worker
+        self._external = external
         self._follower = Follower()
         self._snapshot: Snapshot | None = None
         self._moved = asyncio.Event()
@@ -57,6 +61,9 @@ class CatalogFollower:
             clusters = clusters_of(self._process, change.snapshot)
             wanted = self._follower.dataflows(change.snapshot, clusters)
             await self._worker.set_dataflows(wanted)
+            await self._external.set_wanted(
+                sources_of(change.snapshot, clusters), sinks_of(change.snapshot, clusters)
+            )
             self._snapshot = change.snapshot
             self._moved.set()
             self._moved = asyncio.Event()
@@ -88,9 +95,11 @@ async def _run(boot: Boot, opened: Opened, notifier: Notifier) -> int:
         driver = DriverEngine(Evaluator(scratch / "driver"))
     worker = Worker(opened.persist, opened.storage, driver)
     unsubscribe = notifier.subscribe(lambda _: worker.wake())
-    follower = CatalogFollower(boot.process, opened, worker)
-    # One that the size table does not name is local.
-    size = boot.config.sizes.get(boot.size or "", Size())
+    external = External(
+        opened.persist, opened.txns, opened.storage, opened.clock, _sink_place(boot)
+    )
+    follower = CatalogFollower(boot.process, opened, worker, external)
+    size = _size(boot)
     settings = _settings(size, scratch / "spark")
     application = SparkApplication(
         settings,
@@ -100,12 +109,14 @@ async def _run(boot: Boot, opened: Opened, notifier: Notifier) -> int:
         size.hydrate_records,
     )
     subscribes = Subscribes(worker, opened.storage, opened.storage.following)
-    server = PeekServer(worker, follower, application.one_shot, subscribes)
+    server = PeekServer(worker, follower, application.one_shot, subscribes, external.statuses)
     await server.start(socket_path(runtime, boot.process))
+    print("ready", flush=True)
     try:
         return await until_stopped(
             follower.run(),
             worker.run(),
+            external.wait_failed(),
             subscribes.run(),
             application.run(),
             keep_holds(opened.persist, worker),
@@ -114,9 +125,21 @@ async def _run(boot: Boot, opened: Opened, notifier: Notifier) -> int:
         )
     finally:
         unsubscribe()
+        await external.close()
         await server.stop()
         await application.stop()
         await opened.close()
+
+
+def _size(boot: Boot) -> Size:
+    """The pool has none and is small; one that was taken out of the table is as usual."""
+    found = None if boot.size is None else size_table(boot.config.sizes).find(boot.size)
+    return found or Size()
+
+
+def _sink_place(boot: Boot) -> FilePlace | None:
+    directory = boot.config.sink_dir
+    return None if directory is None else FilePlace(directory, boot.environment_id)
 
 
 def _settings(size: Size, directory: Path) -> SessionSettings:
@@ -124,7 +147,7 @@ def _settings(size: Size, directory: Path) -> SessionSettings:
     return SessionSettings(
         directory,
         workers=size.cores,
-        memory_mb=size.memory_mb,
+        memory_mb=size.heap_mb,
         master=size.master,
         partitions=size.partitions,
         address=size.address,

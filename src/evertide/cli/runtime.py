@@ -2,13 +2,18 @@
 
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
+import msgspec
+
+from evertide.controller.sizes import Size
 from evertide.persist.store.protocol import Store
 from evertide.vocab.ids import Epoch
 
 _NOTE = "runtime"
 _OWNER = "owner"
+_SIZES_NOTE = "sizes"
 
 
 def make_runtime(consensus: str) -> Path:
@@ -34,6 +39,17 @@ async def find_runtime(store: Store, consensus: str) -> Path | None:
     """
     text = await store.note(_NOTE, "")
     return Path(text) if text and _is_ours(Path(text), consensus) else None
+
+
+async def announce_sizes(store: Store, epoch: Epoch, added: Mapping[str, Size]) -> None:
+    """Note what this generation's file adds to the size table: joining processes have no file."""
+    await store.set_note(epoch, _SIZES_NOTE, msgspec.json.encode(added).decode())
+
+
+async def find_sizes(store: Store) -> dict[str, Size]:
+    """What the running generation adds to the size table."""
+    found = await store.find_note(_SIZES_NOTE)
+    return {} if found is None else msgspec.json.decode(found, type=dict[str, Size])
 
 
 def _is_ours(runtime: Path, consensus: str) -> bool:

@@ -23,15 +23,16 @@ from evertide.cli.child import (
     until_stopped,
 )
 from evertide.cli.config import EXIT_OK, Boot, Config, ReadyLine, UsageError, is_postgres
-from evertide.cli.processes import Child, ChildFailed, LocalOrchestrator
+from evertide.cli.processes import Child, ChildFailed, ChildSpec
+from evertide.cli.replicas import ReplicaKeeper
 from evertide.cli.runtime import (
     announce_runtime,
+    announce_sizes,
     find_runtime,
     make_runtime,
     remove_runtime,
 )
 from evertide.cli.stores import HUB_SOCKET, Opened, notifying, open_generation
-from evertide.controller.orchestrator import wanted_processes
 from evertide.controller.storage_usage import StorageUsageKeeper
 from evertide.persist.faults import PersistFault
 from evertide.persist.push.hub import HubServer
@@ -52,15 +53,25 @@ class Supervisor:
         # A child that ends with a code that concerns the whole generation ends the supervisor.
         self._fatal: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._adapters = [
-            Child("adapter", f"adapter-{i}", self._on_fatal) for i in range(config.adapters)
+            Child(ChildSpec("adapter", f"adapter-{i}"), self) for i in range(config.adapters)
         ]
-        self._replicas: LocalOrchestrator | None = None
+        self._replicas: ReplicaKeeper | None = None
         for adapter in self._adapters:
             adapter.start()
 
-    def _on_fatal(self, code: int) -> None:
+    def fatal(self, code: int) -> None:
+        """A child met what concerns all."""
         if not self._fatal.done():
             self._fatal.set_result(code)
+
+    def started(self, name: str, pid: int) -> None:
+        """Adapters are not watched: they are limited by nothing."""
+
+    def ready(self, name: str) -> None:
+        """Their first words are waited for elsewhere."""
+
+    def ended(self, name: str, code: int) -> None:
+        """They are started again; clients see that by themselves."""
 
     async def start(self, opened: Opened, runtime: Path) -> list[ReadyLine]:
         """Tell the adapters about the generation; returns where they answer."""
@@ -71,7 +82,8 @@ class Supervisor:
             environment_id=opened.generation.environment,
             runtime=str(runtime),
         )
-        self._replicas = LocalOrchestrator(boot, self._on_fatal)
+        self._replicas = ReplicaKeeper(boot, opened, self.fatal)
+        await self._replicas.start()
         for index, adapter in enumerate(self._adapters):
             adapter.boot(msgspec.structs.replace(boot, index=index))
         texts = await asyncio.gather(*(adapter.ready() for adapter in self._adapters))
@@ -82,8 +94,9 @@ class Supervisor:
 
     async def run(self, opened: Opened, stopped: asyncio.Event) -> int:
         """Keep everything running until stopped, fenced or without store."""
+        assert self._replicas is not None, "started before it runs"
         code = await until_stopped(
-            self._follow_catalog(opened),
+            *self._replicas.parts(),
             self._wait_fatal(),
             opened.sweeper().run(),
             StorageUsageKeeper(opened.catalog, opened.persist, opened.clock).run(),
@@ -94,12 +107,6 @@ class Supervisor:
 
     async def _wait_fatal(self) -> None:
         await asyncio.shield(self._fatal)
-
-    async def _follow_catalog(self, opened: Opened) -> None:
-        """Run exactly the replica processes that the catalog asks for."""
-        assert self._replicas is not None, "started before it runs"
-        async for change in opened.catalog.subscribe_at(opened.catalog.newest.catalog_ts):
-            await self._replicas.ensure(wanted_processes(change.snapshot))
 
     async def stop(self) -> None:
         """End the children, clients' sockets first."""
@@ -145,6 +152,7 @@ async def _open(config: Config, runtime: Path, notifier: Notifier) -> Opened:
     store = opened.stores.consensus
     left_behind = await find_runtime(store, config.consensus)
     await announce_runtime(store, opened.generation.epoch, runtime)
+    await announce_sizes(store, opened.generation.epoch, config.sizes)
     if left_behind is not None:
         # Its generation is fenced now, or was killed: nobody needs its sockets any more.
         remove_runtime(left_behind)

@@ -230,6 +230,8 @@ class Clients:
 
     def __init__(self, stores: Stores, clock: Clock, notifier: Notifier) -> None:
         self._stores = stores
+        if isinstance(stores.consensus, SqliteStore) and isinstance(notifier, HubClient):
+            stores.consensus.writer.ring = notifier.ring
         self._clock = clock
         self._notifier = notifier
         self._made: dict[Epoch, PersistClient] = {}
