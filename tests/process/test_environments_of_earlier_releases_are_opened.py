@@ -85,8 +85,9 @@ def test_everything_is_there_and_goes_on(data: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("data", [1], indirect=True, ids=["version 1"])
 def test_its_id_is_not_made_anew(data: Path) -> None:
-    """It would have another catalog then, and seem to be empty."""
+    """It would have another catalog then, and seem to be empty. Later it is in the store."""
     stores = ["--consensus", f"sqlite:{data}/consensus.db", "--blob", f"file:{data}/blob"]
     refused = subprocess.run(
         [sys.executable, "-m", "evertide.cli.main", "serve", *stores],

@@ -43,6 +43,7 @@ def test_an_edit_fences_the_server_and_the_next_one_shows_it(tmp_path: Path, cat
         assert first.process.wait(60) == 3
     with running_server(data) as second, second.connect() as connection:
         assert connection.execute("SELECT name FROM mz_clusters").fetchall() == [("renamed",)]
+        connection.execute("SET cluster = renamed")
         assert connection.execute("SELECT count(*) FROM t").fetchone() == (2,)
         tables = connection.execute("SELECT name FROM mz_tables WHERE id LIKE 'u%'").fetchall()
         assert tables == [("t",)]
