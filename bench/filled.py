@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import cast
 
-from evertide.adapter.ddl_ops import ops_for
+from evertide.adapter.ddl.ops import ops_for
 from evertide.adapter.rights.identity import DEFAULT_USER
 from evertide.adapter.writing.shard_changes import shard_changes
 from evertide.catalog.durable.bootstrap import DEFAULT_ROLE_ID

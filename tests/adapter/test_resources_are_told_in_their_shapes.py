@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from evertide.adapter.environment import Environment as AdapterEnvironment
-from evertide.adapter.resources import resource_rows
+from evertide.adapter.introspection.resources import resource_rows
 from evertide.catalog.builtin.registry import find_builtin
 from evertide.catalog.builtin.resources import RESOURCES
 from evertide.catalog.durable.bootstrap import DEFAULT_ROLE_ID

@@ -4,7 +4,8 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from evertide.adapter import ddl, dispatch
+from evertide.adapter import dispatch
+from evertide.adapter.ddl import entry as ddl
 from evertide.adapter.writing import shard_changes as changes_of_shards
 from evertide.catalog.durable import shadow
 from evertide.catalog.durable.place import CatalogKind

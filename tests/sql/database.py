@@ -7,7 +7,7 @@ planner can look at rows instead of trees.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evertide.adapter.ddl_ops import ops_for
+from evertide.adapter.ddl.ops import ops_for
 from evertide.adapter.reading.selection import to_rows
 from evertide.catalog.builtin.registry import builtin_of, builtin_rows
 from evertide.catalog.durable.bootstrap import DEFAULT_ROLE_ID, bootstrap_updates

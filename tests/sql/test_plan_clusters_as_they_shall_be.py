@@ -3,7 +3,7 @@
 import pytest
 
 from evertide.catalog.objects import Cluster, Introspection, ManagedCluster, UnmanagedCluster
-from evertide.sql.plan.cluster_plans import ChangePlan, ReconfigureClusterPlan
+from evertide.sql.plan.clusters.plans import ChangePlan, ReconfigureClusterPlan
 from evertide.sql.plan.plans import NoticePlan
 from evertide.vocab.errors import SqlError
 from tests.sql.database import Database, new_database

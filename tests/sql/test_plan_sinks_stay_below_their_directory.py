@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from evertide.sql.plan.sink_define import sink_path
+from evertide.sql.plan.external.sink import sink_path
 from evertide.vocab.errors import FeatureNotSupported, InsufficientPrivilege, SqlError
 
 ROOT = "/srv/data/sinks"

@@ -5,7 +5,7 @@ import pytest
 from evertide.sql.parser.entry import parse_statement
 from evertide.sql.plan.context import PlanContext
 from evertide.sql.plan.entry import plan_statement
-from evertide.sql.plan.external_plans import CreateSinkPlan, CreateSourcePlan
+from evertide.sql.plan.external.plans import CreateSinkPlan, CreateSourcePlan
 from evertide.sql.plan.plans import Plan
 from evertide.vocab.errors import SqlError
 from tests.sql.database import Database, new_database

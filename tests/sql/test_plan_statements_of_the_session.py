@@ -5,7 +5,7 @@ import pytest
 from evertide.catalog.objects import ManagedCluster, UnmanagedCluster, VirtualCluster
 from evertide.catalog.ops import NewReplica
 from evertide.expr.relation import Finishing, OrderKey
-from evertide.sql.plan.cluster_plans import CreateClusterPlan
+from evertide.sql.plan.clusters.plans import CreateClusterPlan
 from evertide.sql.plan.plans import (
     AlterSystemPlan,
     BeginPlan,

@@ -5,7 +5,8 @@ another adapter would need. Refuses to know wire formats (pgwire) and Spark, but
 explain/spark shows.
 
 A statement comes in by connection and session, is planned (planning), allowed (rights/) and
-dispatched (dispatch): to reading/, writing/, explain/, subscribe/, or to ddl with ddl_ops,
-cluster_ops and reconfigured. active_cluster says where a session begins, transaction collects what
-a block has read and written. System relations that replicas tell of come from reports.
+dispatched (dispatch): to reading/, writing/, explain/, subscribe/ or ddl/. active_cluster says
+where a session begins, transaction collects what a block has read and written, templates spare
+statements from being planned again. System relations that replicas tell of come from
+introspection/.
 """

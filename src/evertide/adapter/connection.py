@@ -32,7 +32,7 @@ from evertide.expr.compile import compile_scalar
 from evertide.persist.faults import PersistFault
 from evertide.persist.told import ends_the_process, told
 from evertide.sql.parser.template import template_of
-from evertide.sql.plan.cluster_plans import ReconfigureClusterPlan
+from evertide.sql.plan.clusters.plans import ReconfigureClusterPlan
 from evertide.sql.plan.plans import (
     CommitPlan,
     ExecutePlan,

@@ -13,7 +13,7 @@ from evertide.adapter.client import (
     StreamResponse,
 )
 from evertide.adapter.cursor import check_declare, run_close, run_declare, run_fetch
-from evertide.adapter.ddl import run_ddl
+from evertide.adapter.ddl.entry import run_ddl
 from evertide.adapter.environment import Environment
 from evertide.adapter.explain.entry import run_explain
 from evertide.adapter.explain.timestamp import run_explain_timestamp
@@ -32,14 +32,14 @@ from evertide.adapter.writing.transact import run_begin, run_commit, run_rollbac
 from evertide.adapter.writing.write import run_delete, run_insert, run_update
 from evertide.catalog.snapshot import Snapshot
 from evertide.expr.scalar import Literal
-from evertide.sql.plan.cluster_plans import (
+from evertide.sql.plan.clusters.plans import (
     AlterClusterProfilePlan,
     ChangePlan,
     CreateClusterPlan,
     CreateClusterProfilePlan,
     ReconfigureClusterPlan,
 )
-from evertide.sql.plan.external_plans import CreateSinkPlan, CreateSourcePlan
+from evertide.sql.plan.external.plans import CreateSinkPlan, CreateSourcePlan
 from evertide.sql.plan.plans import (
     AlterHistoryPlan,
     AlterSystemPlan,
@@ -78,7 +78,7 @@ from evertide.sql.plan.plans import (
     SubscribePlan,
     UpdatePlan,
 )
-from evertide.sql.plan.role_plans import RolePlan
+from evertide.sql.plan.roles.plans import RolePlan
 from evertide.vocab.datum import Row
 from evertide.vocab.errors import ActiveTransaction, UndefinedPreparedStatement
 

@@ -3,10 +3,10 @@
 import json
 from dataclasses import asdict, dataclass
 
-from evertide.adapter import reports
 from evertide.adapter.client import RowsResponse
 from evertide.adapter.environment import Environment
 from evertide.adapter.explain.names import Names
+from evertide.adapter.introspection import reports
 from evertide.adapter.reading.leaves import IndexLeaf
 from evertide.adapter.reading.read import Question, Read, choose_as_of, plan_read
 from evertide.adapter.session import Session

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from evertide.adapter import reports
 from evertide.adapter.environment import Environment
-from evertide.adapter.external_statuses import external_statuses
+from evertide.adapter.introspection import reports
+from evertide.adapter.introspection.external_statuses import external_statuses
+from evertide.adapter.introspection.resources import resource_rows
 from evertide.adapter.lookups.listed_functions import listed_functions
-from evertide.adapter.resources import resource_rows
 from evertide.adapter.rights.listed import rights_rows
 from evertide.adapter.session import Session
 from evertide.adapter.variables import lookup

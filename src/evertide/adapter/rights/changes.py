@@ -17,7 +17,7 @@ from evertide.catalog.ops import (
     SwapClustersOp,
 )
 from evertide.catalog.snapshot import Snapshot
-from evertide.sql.plan.cluster_plans import (
+from evertide.sql.plan.clusters.plans import (
     AlterClusterProfilePlan,
     ChangePlan,
     ClusterPlan,
@@ -25,7 +25,7 @@ from evertide.sql.plan.cluster_plans import (
     CreateClusterProfilePlan,
     ReconfigureClusterPlan,
 )
-from evertide.sql.plan.rights import NOTHING, Needs, Privilege, on_system
+from evertide.sql.plan.roles.rights import NOTHING, Needs, Privilege, on_system
 
 
 def cluster_needs(plan: ClusterPlan, snapshot: Snapshot) -> Needs:

@@ -11,7 +11,7 @@ from evertide.catalog.objects import ClusterReplica, ObjectKey, Role
 from evertide.catalog.snapshot import Snapshot
 from evertide.sql.plan.entry import Planned
 from evertide.sql.plan.plans import SessionPlan
-from evertide.sql.plan.rights import Needs, Privilege
+from evertide.sql.plan.roles.rights import Needs, Privilege
 from evertide.vocab.errors import InsufficientPrivilege
 from evertide.vocab.ids import RoleId
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from evertide.catalog.objects import ObjectKey
 from evertide.catalog.snapshot import Snapshot
 from evertide.sql.plan.plans import DropPlan
-from evertide.sql.plan.rights import Needs
+from evertide.sql.plan.roles.rights import Needs
 
 
 def drop_needs(plan: DropPlan, snapshot: Snapshot) -> Needs:

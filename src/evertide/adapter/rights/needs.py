@@ -7,9 +7,9 @@ from evertide.adapter.rights.changes import cluster_needs
 from evertide.adapter.rights.dropping import drop_needs
 from evertide.catalog.objects import ItemKind
 from evertide.catalog.snapshot import Snapshot
-from evertide.sql.plan.cluster_plans import ClusterPlan
+from evertide.sql.plan.clusters.plans import ClusterPlan
 from evertide.sql.plan.entry import Planned
-from evertide.sql.plan.external_plans import CreateSinkPlan, CreateSourcePlan
+from evertide.sql.plan.external.plans import CreateSinkPlan, CreateSourcePlan
 from evertide.sql.plan.plans import (
     AlterHistoryPlan,
     AlterSystemPlan,
@@ -35,8 +35,8 @@ from evertide.sql.plan.plans import (
     SubscribePlan,
     UpdatePlan,
 )
-from evertide.sql.plan.rights import NOTHING, Needs, Privilege, on_system
-from evertide.sql.plan.role_plans import RolePlan
+from evertide.sql.plan.roles.plans import RolePlan
+from evertide.sql.plan.roles.rights import NOTHING, Needs, Privilege, on_system
 from evertide.vocab.ids import ClusterId, ItemId, RoleId, SchemaId
 
 # What reading goes on behind, with the rights of whoever owns the relation.

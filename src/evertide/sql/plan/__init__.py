@@ -17,10 +17,9 @@ coercion           function_call, data_type, registered, parameters, origin: typ
 insert, mutation   target, assignment: writes; copy_from: rows that follow
 literal_json       literal_rows, literal_list: long lists of constants, by columns
 define, index      container, drop, rename: definitions
-cluster            cluster_options, cluster_plans, alter_cluster, replica, profile, rename_cluster,
-                   set_cluster, cluster_texts, new_name; active_cluster: who can answer
-role               role_names, role_privileges, role_owned, role_show: who may do what; rights says
-                   what a statement takes
-show, show_create  show_clusters: lists of objects as queries over system relations
+clusters           clusters, replicas, profiles, and which of them can answer
+roles              who may do what; roles.rights says what a statement takes
+external           sources and sinks
+show, show_create  lists of objects as queries over system relations; new_name: names to be given
 session            variables, transactions, prepared statements
 """

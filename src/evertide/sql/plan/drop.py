@@ -11,11 +11,11 @@ from evertide.catalog.objects import (
     Schema,
 )
 from evertide.catalog.snapshot import Snapshot
-from evertide.sql.plan.cluster_plans import ChangePlan
+from evertide.sql.plan.clusters.plans import ChangePlan
+from evertide.sql.plan.clusters.profile import plan_drop_profiles
+from evertide.sql.plan.clusters.replica import own_replica
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.plans import DropPlan
-from evertide.sql.plan.profile import plan_drop_profiles
-from evertide.sql.plan.replica import own_replica
 from evertide.sql.resolve import (
     NameContext,
     position_of,

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from evertide.sql.plan import (
-    alter_cluster,
-    cluster,
     container,
     copy_from,
     define,
@@ -15,25 +13,25 @@ from evertide.sql.plan import (
     index,
     insert,
     mutation,
-    profile,
     read,
     rename,
-    replica,
-    role,
-    role_owned,
-    set_cluster,
     show,
     show_create,
-    sink_define,
-    source_define,
     subscribe,
 )
-from evertide.sql.plan.cluster_plans import ClusterPlan
+from evertide.sql.plan.clusters import alter as alter_cluster
+from evertide.sql.plan.clusters import create as cluster
+from evertide.sql.plan.clusters import profile, replica, set_cluster
+from evertide.sql.plan.clusters.plans import ClusterPlan
 from evertide.sql.plan.context import PlanContext, QueryContext
 from evertide.sql.plan.data_type import resolve_type
+from evertide.sql.plan.external import sink as sink_define
+from evertide.sql.plan.external import source as source_define
 from evertide.sql.plan.parameters import Parameters
 from evertide.sql.plan.plans import DataPlan, DdlPlan, NoticePlan, Plan, PreparePlan
 from evertide.sql.plan.query import plan_query
+from evertide.sql.plan.roles import define as role
+from evertide.sql.plan.roles import owned as role_owned
 from evertide.sql.plan.session import plan_session
 from evertide.sql.pretty import to_sql
 from evertide.sql.syntax.cluster import (

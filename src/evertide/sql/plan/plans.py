@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from evertide.expr.relation import Finishing, OrderKey, Relation
 from evertide.expr.scalar import Scalar
-from evertide.sql.plan.cluster_plans import ClusterPlan
-from evertide.sql.plan.external_plans import CreateSinkPlan, CreateSourcePlan
-from evertide.sql.plan.role_plans import RolePlan
+from evertide.sql.plan.clusters.plans import ClusterPlan
+from evertide.sql.plan.external.plans import CreateSinkPlan, CreateSourcePlan
+from evertide.sql.plan.roles.plans import RolePlan
 from evertide.vocab.errors import Notice
 from evertide.vocab.ids import ClusterId, DatabaseId, GlobalId, ItemId, ReplicaId, SchemaId
 from evertide.vocab.relation_desc import RelationDesc

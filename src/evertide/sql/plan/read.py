@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from evertide.expr.relation import Get
-from evertide.sql.plan.active_cluster import check_active_cluster
 from evertide.sql.plan.as_of import plan_timestamp
+from evertide.sql.plan.clusters.active import check_active_cluster
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.define import plan_create_materialized_view, plan_create_view
 from evertide.sql.plan.drop import ITEM_KINDS, item_of_kind

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from evertide.catalog.objects import Index, Item, Subsource
 from evertide.sql.parser.entry import parse_statement
-from evertide.sql.plan.cluster_plans import ChangePlan
+from evertide.sql.plan.clusters.plans import ChangePlan
+from evertide.sql.plan.clusters.rename import RENAMED, plan_rename_in_cluster
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.drop import ITEM_KINDS, item_of_kind
 from evertide.sql.plan.plans import NoticePlan, RenameItemPlan
-from evertide.sql.plan.rename_cluster import RENAMED, plan_rename_in_cluster
 from evertide.sql.pretty import to_sql
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.definition import (

@@ -7,17 +7,17 @@ from typing import Final, assert_never
 from evertide.catalog.objects import Index, Schema
 from evertide.expr.relation import Constant
 from evertide.sql.parser.entry import parse_statement
-from evertide.sql.plan.context import QueryContext
-from evertide.sql.plan.planned import NamedQuery, PlannedQuery
-from evertide.sql.plan.plans import SelectPlan
-from evertide.sql.plan.role_show import role_listing
-from evertide.sql.plan.show_clusters import (
+from evertide.sql.plan.clusters.show import (
     CLUSTER_PROFILES_COLUMNS,
     CLUSTER_PROFILES_SQL,
     REPLICAS_DESC,
     replicas_of_clusters,
     replicas_of_profiles,
 )
+from evertide.sql.plan.context import QueryContext
+from evertide.sql.plan.planned import NamedQuery, PlannedQuery
+from evertide.sql.plan.plans import SelectPlan
+from evertide.sql.plan.roles.show import role_listing
 from evertide.sql.pretty import quote_literal
 from evertide.sql.resolve import (
     current_schema,

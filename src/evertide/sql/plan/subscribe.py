@@ -8,8 +8,8 @@ from evertide.expr.relation_walk import in_order_of_use
 from evertide.expr.scalar import ColumnRef, Parameter, Scalar, SessionCall
 from evertide.expr.temporal import has_temporal
 from evertide.expr.traverse import gets
-from evertide.sql.plan.active_cluster import check_active_cluster
 from evertide.sql.plan.as_of import plan_timestamp
+from evertide.sql.plan.clusters.active import check_active_cluster
 from evertide.sql.plan.coercion import settle
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.deferred import FIRST_PLACE, Deferred

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from evertide.catalog.ops import Op
-from evertide.sql.plan.rights import NOTHING, Needs
+from evertide.sql.plan.roles.rights import NOTHING, Needs
 from evertide.vocab.errors import Notice
 
 

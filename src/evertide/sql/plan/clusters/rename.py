@@ -3,13 +3,13 @@
 from evertide.catalog.objects import Cluster, ClusterItem, object_key
 from evertide.catalog.ops import RenameObjectOp
 from evertide.catalog.references import names_of
-from evertide.sql.plan.cluster_plans import ChangePlan
-from evertide.sql.plan.cluster_texts import moved_texts
+from evertide.sql.plan.clusters.plans import ChangePlan
+from evertide.sql.plan.clusters.profile import named_profile, refuse_outsiders
+from evertide.sql.plan.clusters.replica import own_replica
+from evertide.sql.plan.clusters.texts import moved_texts
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.new_name import check_new_name
 from evertide.sql.plan.plans import NoticePlan
-from evertide.sql.plan.profile import named_profile, refuse_outsiders
-from evertide.sql.plan.replica import own_replica
 from evertide.sql.resolve import position_of, resolve_cluster
 from evertide.sql.syntax.definition import ObjectKind, RenameStatement
 from evertide.vocab.errors import DuplicateObject, Notice, UndefinedObject

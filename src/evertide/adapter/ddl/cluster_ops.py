@@ -10,7 +10,7 @@ from evertide.catalog.ops import (
     Op,
     StartReconfigurationOp,
 )
-from evertide.sql.plan.cluster_plans import (
+from evertide.sql.plan.clusters.plans import (
     AlterClusterProfilePlan,
     ChangePlan,
     ClusterPlan,

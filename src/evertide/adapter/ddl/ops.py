@@ -2,8 +2,8 @@
 
 from typing import assert_never
 
-from evertide.adapter.cluster_ops import cluster_ops
-from evertide.adapter.external_ops import create_sink, create_source
+from evertide.adapter.ddl.cluster_ops import cluster_ops
+from evertide.adapter.ddl.external_ops import create_sink, create_source
 from evertide.adapter.rights.role_variables import checked_variables
 from evertide.catalog.drop import without_cascade
 from evertide.catalog.objects import (
@@ -29,14 +29,14 @@ from evertide.catalog.ops import (
     SetSystemConfigurationOp,
 )
 from evertide.catalog.snapshot import Snapshot
-from evertide.sql.plan.cluster_plans import (
+from evertide.sql.plan.clusters.plans import (
     AlterClusterProfilePlan,
     ChangePlan,
     CreateClusterPlan,
     CreateClusterProfilePlan,
     ReconfigureClusterPlan,
 )
-from evertide.sql.plan.external_plans import CreateSinkPlan, CreateSourcePlan
+from evertide.sql.plan.external.plans import CreateSinkPlan, CreateSourcePlan
 from evertide.sql.plan.plans import (
     AlterHistoryPlan,
     AlterSystemPlan,
@@ -50,7 +50,7 @@ from evertide.sql.plan.plans import (
     DropPlan,
     RenameItemPlan,
 )
-from evertide.sql.plan.role_plans import RolePlan
+from evertide.sql.plan.roles.plans import RolePlan
 from evertide.vocab.ids import ItemId, RoleId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import Timestamp

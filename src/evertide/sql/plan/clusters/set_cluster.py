@@ -1,8 +1,8 @@
 """ALTER ... SET CLUSTER: what maintains an item from now on."""
 
 from evertide.catalog.ops import SetClusterOp
-from evertide.sql.plan.cluster_plans import ChangePlan
-from evertide.sql.plan.cluster_texts import in_cluster
+from evertide.sql.plan.clusters.plans import ChangePlan
+from evertide.sql.plan.clusters.texts import in_cluster
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.drop import ITEM_KINDS, item_of_kind
 from evertide.sql.plan.plans import NoticePlan

@@ -8,14 +8,14 @@ from evertide.catalog.objects import Cluster
 from evertide.sql.normalize import normal_index
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.define import existing_item, free_destination
-from evertide.sql.plan.external_plans import (
+from evertide.sql.plan.external.options import load_of
+from evertide.sql.plan.external.plans import (
     CreateSourcePlan,
     NewIndexPlan,
     NewTablePlan,
     Placed,
 )
 from evertide.sql.plan.history import history_option
-from evertide.sql.plan.source_options import load_of
 from evertide.sql.pretty import to_sql
 from evertide.sql.resolve import (
     Destination,

@@ -6,15 +6,15 @@ Nothing is told to anyone afterwards: whoever must act follows the catalog.
 from collections.abc import Callable
 
 from evertide.adapter.client import CommandResponse
-from evertide.adapter.ddl_ops import TAGS, ops_for
+from evertide.adapter.ddl.ops import TAGS, ops_for
+from evertide.adapter.ddl.reconfigured import wait_reconfigured
+from evertide.adapter.ddl.sink_files import refuse_existing_file
+from evertide.adapter.ddl.size_checks import check_sizes
 from evertide.adapter.environment import Environment
 from evertide.adapter.reading.timestamp import select_as_of
-from evertide.adapter.reconfigured import wait_reconfigured
 from evertide.adapter.rights.identity import default_role
 from evertide.adapter.see_through import see_through
 from evertide.adapter.session import Session
-from evertide.adapter.sink_files import refuse_existing_file
-from evertide.adapter.size_checks import check_sizes
 from evertide.adapter.writing.group_commit import IDLE_ADVANCE_MS
 from evertide.adapter.writing.shard_changes import shard_changes
 from evertide.catalog.snapshot import Snapshot
@@ -22,8 +22,8 @@ from evertide.catalog.transact import transact
 from evertide.controller.follow import imports_by_id, imports_of
 from evertide.dataflow.description import Import
 from evertide.persist.handle import Appended
-from evertide.sql.plan.cluster_plans import ChangePlan, CreateClusterPlan, ReconfigureClusterPlan
-from evertide.sql.plan.external_plans import CreateSinkPlan, CreateSourcePlan
+from evertide.sql.plan.clusters.plans import ChangePlan, CreateClusterPlan, ReconfigureClusterPlan
+from evertide.sql.plan.external.plans import CreateSinkPlan, CreateSourcePlan
 from evertide.sql.plan.plans import (
     AlterHistoryPlan,
     CreateMaterializedViewPlan,
@@ -31,7 +31,7 @@ from evertide.sql.plan.plans import (
     DropPlan,
     RenameItemPlan,
 )
-from evertide.sql.plan.role_plans import RolePlan
+from evertide.sql.plan.roles.plans import RolePlan
 from evertide.sql.views import inline_views
 from evertide.vocab.errors import DuplicateObject, DuplicateTable, Notice, SerializationFailure
 from evertide.vocab.timestamp import Timeline, Timestamp

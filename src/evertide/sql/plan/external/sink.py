@@ -7,7 +7,7 @@ from typing import Final
 from evertide.catalog.objects import Item, Sink
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.define import existing_item, free_destination
-from evertide.sql.plan.external_plans import CreateSinkPlan, Placed
+from evertide.sql.plan.external.plans import CreateSinkPlan, Placed
 from evertide.sql.pretty import to_sql
 from evertide.sql.resolve import position_of, resolve_cluster, resolve_readable
 from evertide.sql.syntax.expression import BooleanLiteral, Name

@@ -3,7 +3,7 @@
 from evertide.catalog.new_external import Beside, NewIndex, NewSink, NewSource, NewSubsource
 from evertide.catalog.objects import IndexKey, stored_columns
 from evertide.catalog.ops import CreateItemOp, NewDefinition, Op
-from evertide.sql.plan.external_plans import (
+from evertide.sql.plan.external.plans import (
     CreateSinkPlan,
     CreateSourcePlan,
     NewIndexPlan,

@@ -8,7 +8,7 @@ import asyncio
 from evertide.catalog.objects import ManagedCluster, ManagedTarget
 from evertide.catalog.service import CatalogService
 from evertide.catalog.snapshot import Snapshot
-from evertide.sql.plan.cluster_plans import ReconfigureClusterPlan
+from evertide.sql.plan.clusters.plans import ReconfigureClusterPlan
 from evertide.vocab.errors import ObjectNotInPrerequisiteState, QueryCanceled
 
 

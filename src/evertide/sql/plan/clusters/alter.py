@@ -19,11 +19,11 @@ from evertide.catalog.objects import (
 )
 from evertide.catalog.ops import AlterClusterOp, SwapClustersOp
 from evertide.catalog.snapshot import Snapshot
-from evertide.sql.plan import cluster_options as given
-from evertide.sql.plan.cluster import OF_MANAGED, refuse_of_managed, refuse_shape
-from evertide.sql.plan.cluster_options import Options
-from evertide.sql.plan.cluster_plans import ChangePlan, ReconfigureClusterPlan
-from evertide.sql.plan.cluster_texts import moved_texts
+from evertide.sql.plan.clusters import options as given
+from evertide.sql.plan.clusters.create import OF_MANAGED, refuse_of_managed, refuse_shape
+from evertide.sql.plan.clusters.options import Options
+from evertide.sql.plan.clusters.plans import ChangePlan, ReconfigureClusterPlan
+from evertide.sql.plan.clusters.texts import moved_texts
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.plans import NoticePlan
 from evertide.sql.resolve import position_of, resolve_cluster

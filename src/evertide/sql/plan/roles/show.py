@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 from evertide.catalog.acl import roles_above
 from evertide.sql.plan.context import QueryContext
-from evertide.sql.plan.role_names import PUBLIC, resolve_role
+from evertide.sql.plan.roles.names import PUBLIC, resolve_role
 from evertide.sql.pretty import quote_literal
 from evertide.sql.syntax.command import ShowKind, ShowObjectsStatement
 

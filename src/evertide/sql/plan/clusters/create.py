@@ -4,9 +4,9 @@ from typing import Final
 
 from evertide.catalog.create import is_reserved
 from evertide.catalog.objects import ManagedCluster, UnmanagedCluster, VirtualCluster
-from evertide.sql.plan import cluster_options as given
-from evertide.sql.plan.cluster_options import Options
-from evertide.sql.plan.cluster_plans import CreateClusterPlan
+from evertide.sql.plan.clusters import options as given
+from evertide.sql.plan.clusters.options import Options
+from evertide.sql.plan.clusters.plans import CreateClusterPlan
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.new_name import check_new_name
 from evertide.sql.resolve import position_of

@@ -27,9 +27,9 @@ from evertide.catalog.privilege_ops import GrantPrivilegesOp, RevokePrivilegesOp
 from evertide.catalog.snapshot import Snapshot
 from evertide.expr.type_names import type_oid
 from evertide.sql.plan.context import QueryContext
-from evertide.sql.plan.rights import Needs
-from evertide.sql.plan.role_names import grantee, users_role
-from evertide.sql.plan.role_plans import RolePlan
+from evertide.sql.plan.roles.names import grantee, users_role
+from evertide.sql.plan.roles.plans import RolePlan
+from evertide.sql.plan.roles.rights import Needs
 from evertide.sql.resolve import (
     find_object,
     position_of,

@@ -37,9 +37,9 @@ from evertide.catalog.snapshot import Snapshot
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.drop import ITEM_KINDS, item_of_kind
 from evertide.sql.plan.plans import NoticePlan
-from evertide.sql.plan.rights import Needs, Privilege
-from evertide.sql.plan.role_names import resolve_role
-from evertide.sql.plan.role_plans import RolePlan
+from evertide.sql.plan.roles.names import resolve_role
+from evertide.sql.plan.roles.plans import RolePlan
+from evertide.sql.plan.roles.rights import Needs, Privilege
 from evertide.sql.resolve import (
     find_object,
     position_of,

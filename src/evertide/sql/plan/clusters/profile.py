@@ -19,9 +19,9 @@ from evertide.catalog.ops import (
 )
 from evertide.catalog.profiles import profile_has_objects
 from evertide.catalog.snapshot import Snapshot
-from evertide.sql.plan import cluster_options as given
-from evertide.sql.plan.cluster_options import Options
-from evertide.sql.plan.cluster_plans import (
+from evertide.sql.plan.clusters import options as given
+from evertide.sql.plan.clusters.options import Options
+from evertide.sql.plan.clusters.plans import (
     AlterClusterProfilePlan,
     ChangePlan,
     CreateClusterProfilePlan,

@@ -12,11 +12,11 @@ from evertide.catalog.ops import (
 )
 from evertide.catalog.privilege_ops import AlterRoleOp, SetRoleVariableOp
 from evertide.sql.plan.context import QueryContext
-from evertide.sql.plan.rights import Needs, on_system
-from evertide.sql.plan.role_names import resolve_role, users_role
-from evertide.sql.plan.role_owned import plan_drop_owned, plan_reassign_owned
-from evertide.sql.plan.role_plans import RolePlan
-from evertide.sql.plan.role_privileges import plan_default_privileges, plan_privileges
+from evertide.sql.plan.roles.names import resolve_role, users_role
+from evertide.sql.plan.roles.owned import plan_drop_owned, plan_reassign_owned
+from evertide.sql.plan.roles.plans import RolePlan
+from evertide.sql.plan.roles.privileges import plan_default_privileges, plan_privileges
+from evertide.sql.plan.roles.rights import Needs, on_system
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.definition import CreateRoleStatement, DropStatement
 from evertide.sql.syntax.role import (

@@ -6,11 +6,11 @@ from typing import Final
 from evertide.catalog.objects import Cluster, ClusterProfile, ClusterReplica, ManagedCluster
 from evertide.catalog.ops import CreateClusterReplicaOp, MoveReplicaOp
 from evertide.catalog.snapshot import Snapshot
-from evertide.sql.plan import cluster_options as given
-from evertide.sql.plan.cluster_plans import ChangePlan
+from evertide.sql.plan.clusters import options as given
+from evertide.sql.plan.clusters.plans import ChangePlan
+from evertide.sql.plan.clusters.profile import refuse_outsiders, resolve_profile
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.plans import NoticePlan
-from evertide.sql.plan.profile import refuse_outsiders, resolve_profile
 from evertide.sql.resolve import position_of, resolve_cluster
 from evertide.sql.syntax.cluster import MoveReplicaStatement
 from evertide.sql.syntax.definition import CreateClusterReplicaStatement

@@ -1,0 +1,1 @@
+"""What replicas and the supervisor report of themselves, as rows of system relations."""

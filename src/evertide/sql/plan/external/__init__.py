@@ -1,0 +1,1 @@
+"""Sources, which bring rows in, and sinks, which write them out."""
