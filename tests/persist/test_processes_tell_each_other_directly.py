@@ -91,7 +91,7 @@ async def test_who_does_not_keep_up_is_told_by_the_hub(tmp_path: Path) -> None:
     await theirs.start()
     await until(lambda: heard.told == [None])
     full = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    full.bind(str(tmp_path / "hub.bells" / "full"))
+    full.bind(str(tmp_path / "hub.b" / "full"))
     for number in range(2_000):
         ours.publish([ShardId(f"shard-{number}")])
         await asyncio.sleep(0)

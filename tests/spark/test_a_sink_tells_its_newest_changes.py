@@ -12,7 +12,7 @@ from evertide.persist.state import UpperMismatch, WriterMismatch
 from evertide.spark.sink import ShardSink
 from evertide.vocab.ids import GlobalId, ShardId
 from evertide.vocab.relation_desc import ColumnDesc, RelationDesc
-from evertide.vocab.sql_type import INT8
+from evertide.vocab.sql_type import INT8, TEXT
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
 
@@ -102,3 +102,16 @@ def test_time_that_passes_quietly_pushes_nothing_out() -> None:
     for ts in range(12, 60):
         stage(sink, ts, ts + 1, [])
     assert told(sink, 10, 60) == changes_at(11)
+
+
+def test_what_is_kept_is_bounded_in_bytes() -> None:
+    wide = RelationDesc((ColumnDesc("t", TEXT),))
+    sink = ShardSink(VIEW, ShardExport(ShardId("v"), wide), Timestamp(10))
+    for ts in range(10, 18):
+        rows = [Update(("x" * 100_000 + str(n),), Timestamp(ts), 1) for n in range(10)]
+        sink.stage(rows, Timestamp(ts + 1), lower=Timestamp(ts))
+    assert sink.changes(Timestamp(17), Timestamp(18)) is not None
+    assert sink.changes(Timestamp(10), Timestamp(18)) is None
+    rows = [Update(("x" * 100_000 + str(n),), Timestamp(18), 1) for n in range(50)]
+    sink.stage(rows, Timestamp(19), lower=Timestamp(18))
+    assert sink.changes(Timestamp(18), Timestamp(19)) is None

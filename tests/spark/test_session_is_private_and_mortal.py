@@ -63,7 +63,7 @@ def wait_until(condition: Callable[[], bool], *, seconds: float) -> None:
 def is_running(pid: int) -> bool:
     """Whether the process exists and has not ended: a zombie cannot write anything."""
     try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        state = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
     except OSError:
         return False
     return state != "Z"

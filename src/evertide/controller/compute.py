@@ -63,10 +63,6 @@ Facts: TypeAlias = tuple[str | int | float | bool | None, ...]
 OnResponse: TypeAlias = Callable[[Response | None], None]
 
 
-# The event loop itself refers to tasks only weakly.
-_under_way: set[object] = set()
-
-
 class Unanswered(Exception):
     """No replica could answer: none is there, or those that are refused."""
 
@@ -198,6 +194,7 @@ class ComputeClient:
         self._connections: dict[str, ReplicaConnection] = {}
         self._request_ids = itertools.count(1)
         self._decoder = msgspec.msgpack.Decoder(Response)
+        self._connecting: dict[str, asyncio.Task[bool]] = {}
 
     async def peek_index(
         self,
@@ -230,7 +227,7 @@ class ComputeClient:
         asked = []
         for name in replica_processes(snapshot, cluster_id):
             connection = self._connections.get(name)
-            if connection is None:
+            if connection is None or connection.closed:
                 # Whoever reads next will find it connected.
                 self._connect_later(name)
                 continue
@@ -243,9 +240,11 @@ class ComputeClient:
         return asked
 
     def _connect_later(self, name: str) -> None:
-        task = asyncio.create_task(self.answers(name))
-        _under_way.add(task)
-        task.add_done_callback(_under_way.discard)
+        """In the background, and only once however many wish for it."""
+        if name not in self._connecting:
+            task = asyncio.create_task(self.answers(name))
+            self._connecting[name] = task
+            task.add_done_callback(lambda _: self._connecting.pop(name, None))
 
     async def peek_relation(
         self,
@@ -340,6 +339,10 @@ class ComputeClient:
             reader, writer = await asyncio.open_unix_connection(str(path))
         except OSError as error:
             raise Unanswered(f"replica process {name} is not there") from error
+        known = self._connections.get(name)
+        if known is not None and not known.closed:
+            writer.close()  # another was quicker
+            return known
         connection = ReplicaConnection(Channel(reader, writer, self._decoder))
         self._connections[name] = connection
         return connection

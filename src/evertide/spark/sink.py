@@ -16,6 +16,7 @@ from evertide.vocab.update import Update
 # Readers ask for what was computed a moment ago; more than that is in the shard.
 _RECENT: Final = 8
 _RECENT_ROWS: Final = 20_000
+_RECENT_BYTES: Final = 4 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +91,20 @@ class ShardSink:
         """Keep the newest output, without a gap, for readers who cannot wait for the shard."""
         if self._recent and self._recent[-1].upper != lower:
             self._recent.clear()
-        if lower is None or len(batch) > _RECENT_ROWS:
+        small = len(batch) <= _RECENT_ROWS and (
+            not len(batch) or len(batch.payload) < _RECENT_BYTES
+        )
+        if lower is None or not small:
             self._recent.clear()
         elif self._recent and not len(batch):
             last = self._recent.pop()
             self._recent.append(_Computed(last.lower, upper, last.updates))
         else:
             self._recent.append(_Computed(lower, upper, batch))
+            while sum(len(one.updates.payload) for one in self._recent if len(one.updates)) > (
+                _RECENT_BYTES
+            ):
+                self._recent.popleft()
 
     def due(self, *, still_too: bool = True) -> Append | None:
         """The append that brings the shard up to date; None if it is, or nobody waits for it."""

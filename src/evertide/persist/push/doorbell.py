@@ -31,7 +31,8 @@ class Doorbell:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._name = f"{os.getpid()}-{os.urandom(4).hex()}"
+        # Short: such an address may have about a hundred bytes in all.
+        self._name = f"{os.getpid():x}{os.urandom(2).hex()}"
         self._socket: socket.socket | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 

@@ -80,7 +80,7 @@ class HubClient:
         """`direct`: tell others without the hub, and be told so; all of them must do the same."""
         self._path = path
         self._subscribers = LocalNotifier()
-        self._bell = Doorbell(path.with_suffix(".bells")) if direct else None
+        self._bell = Doorbell(path.with_suffix(".b")) if direct else None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._connection: _Connection | None = None
         self._unsent = Pending()

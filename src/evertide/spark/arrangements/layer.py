@@ -31,7 +31,16 @@ _SAMPLED_EVERY: Final = 16
 class Layer:
     """Entries of these types by key."""
 
-    __slots__ = ("_columns", "_identity", "_limits", "_sampled", "groups", "records", "types")
+    __slots__ = (
+        "_columns",
+        "_grown_bytes",
+        "_identity",
+        "_limits",
+        "_sampled",
+        "groups",
+        "records",
+        "types",
+    )
 
     def __init__(self, types: Types) -> None:
         self.groups: dict[bytes, list[Entry]] = {}
@@ -42,6 +51,8 @@ class Layer:
         self._columns: ColumnLayer | None = None
         # How many entries there were when some were looked at, and what one took.
         self._sampled = (-_SAMPLED_EVERY, 0)
+        # By how much rows that were replaced in place have become larger.
+        self._grown_bytes = 0
 
     @property
     def memory_bytes(self) -> int:
@@ -50,7 +61,7 @@ class Layer:
             newest = islice(reversed(self.groups.values()), _SAMPLED_ROWS)
             sampled = [_large_bytes(group[-1][0]) for group in newest if group]
             self._sampled = (self.records, ENTRY_BYTES + sum(sampled) // max(len(sampled), 1))
-        return self.records * self._sampled[1]
+        return self.records * self._sampled[1] + max(self._grown_bytes, 0)
 
     def insert(self, key: bytes, entries: Sequence[Entry], since: int) -> None:
         """Add entries of one key. A group that has grown much is added up first."""
@@ -61,6 +72,7 @@ class Layer:
                 self.records += len(entries)
             return
         if len(entries) == 2 and _replaces(entries[0], group[-1]):
+            self._grown_bytes += _large_bytes(entries[1][0]) - _large_bytes(entries[0][0])
             group[-1] = entries[1]
             return
         group += entries

@@ -44,9 +44,21 @@ class Recent:
 
     def _are_large(self, entries: Sequence[Entry]) -> bool:
         """Numerics and the like count as nothing: they are never long."""
-        values = [row[i] for row, _, _ in entries for i in self._large]
-        return sum([len(v) for v in values if isinstance(v, str | bytes | tuple)]) > MOST_BYTES
+        return sum([_size(row[i]) for row, _, _ in entries for i in self._large]) > MOST_BYTES
 
     def forget(self) -> None:
         """There are other entries now."""
         self.found = {}
+
+
+def _size(value: object) -> int:
+    """What it takes beyond what any value does, the elements of lists included."""
+    match value:
+        case str() | bytes():
+            return len(value)
+        case tuple() | list():
+            return len(value) + sum(map(_size, value))
+        case dict():
+            return len(value) + sum(map(_size, (*value, *value.values())))
+        case _:
+            return 0
