@@ -76,7 +76,7 @@ def anonymous_mb(root: int) -> Mapping[str, float]:
     found: Counter[str] = Counter()
     for pid in [root, *descendants_of(root)]:
         try:
-            command = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+            command = Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ")
             rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
         except (FileNotFoundError, ProcessLookupError):
             continue  # it has ended since the tree was listed

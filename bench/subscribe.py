@@ -153,7 +153,7 @@ def _cpu_seconds(pid: int) -> float:
     ticks = 0
     for one in (pid, *descendants_of(pid)):
         try:
-            with open(f"/proc/{one}/stat") as stat:
+            with open(f"/proc/{one}/stat", errors="replace") as stat:
                 fields = stat.read().rsplit(")", 1)[1].split()
         except (FileNotFoundError, ProcessLookupError):
             continue  # it has ended meanwhile

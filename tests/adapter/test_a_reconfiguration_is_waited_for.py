@@ -28,7 +28,9 @@ async def environment() -> AsyncIterator[Environment]:
     await made.close()
 
 
-async def connect(environment: Environment, catalog: CatalogService) -> Connection:
+async def connect(
+    environment: Environment, catalog: CatalogService, user: str = "materialize"
+) -> Connection:
     """A session of an adapter that has a catalog, and nothing that clusters need not."""
     missing: Any = None
     env = AdapterEnvironment(
@@ -42,7 +44,7 @@ async def connect(environment: Environment, catalog: CatalogService) -> Connecti
         clock=environment.clock,
     )
     connections = Connections(env, lambda _: None)
-    return await connections.open_session({"user": "materialize"}, internal=False)
+    return await connections.open_session({"user": user}, internal=False)
 
 
 async def run(connection: Connection, text: str) -> None:
@@ -153,6 +155,32 @@ async def test_whoever_stops_waiting_leaves_the_intent(environment: Environment)
     assert error.value.code == "55006"
     await commit(catalog, finish(catalog.newest, commit=True))
     await run(other, "ALTER CLUSTER c SET (REPLICATION FACTOR 3)")
+
+
+async def test_whoever_asks_for_the_present_size_gives_the_other_one_up(
+    environment: Environment,
+) -> None:
+    catalog, task = await waiting(environment, READY)
+    other = await connect(environment, await environment.join())
+    await run(other, "ALTER CLUSTER c SET (SIZE '1', REPLICATION FACTOR 3)")
+    with pytest.raises(SqlError, match="canceling statement"):
+        await asyncio.wait_for(task, PATIENCE_S)
+    snapshot = await catalog.current()
+    assert pending(snapshot) is None
+    replicas = snapshot.replicas_of(cluster(snapshot).cluster_id)
+    assert [(r.name, r.size) for r in replicas] == [("r1", "1"), ("r2", "1"), ("r3", "1")]
+
+
+async def test_only_the_owner_gives_a_reconfiguration_up(environment: Environment) -> None:
+    catalog, task = await waiting(environment, READY)
+    owner = await connect(environment, catalog)
+    await run(owner, "CREATE ROLE joe")
+    joe = await connect(environment, catalog, "joe")
+    with pytest.raises(SqlError, match="must be owner of CLUSTER c"):
+        await run(joe, "ALTER CLUSTER c SET (SIZE '1')")
+    assert pending(await catalog.current()) is not None
+    await commit(catalog, finish(catalog.newest, commit=True))
+    await task
 
 
 async def test_what_needs_no_new_size_waits_for_nothing(environment: Environment) -> None:

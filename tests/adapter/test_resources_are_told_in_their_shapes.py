@@ -3,6 +3,7 @@
 Method: a supervisor that is scripted, over a real catalog.
 """
 
+import threading
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -94,6 +95,29 @@ async def test_every_row_has_all_columns(service: CatalogService, relation: str)
         assert len(row) == builtin.desc.arity
         for value, column in zip(row, builtin.desc.columns, strict=True):
             assert value is not None or column.nullable, column.name
+
+
+@pytest.mark.parametrize(
+    ("relation", "made_by"),
+    [
+        ("mz_cluster_usage", "usage_rows"),
+        ("mz_cluster_replica_history", "replica_history_rows"),
+    ],
+)
+async def test_bills_are_made_beside_the_loop(
+    service: CatalogService, monkeypatch: pytest.MonkeyPatch, relation: str, made_by: str
+) -> None:
+    """Years of them take seconds, in which everybody else would wait."""
+    threads: list[int] = []
+
+    def made(*_: object) -> list[Row]:
+        threads.append(threading.get_ident())
+        return []
+
+    monkeypatch.setattr(f"evertide.adapter.introspection.resources.{made_by}", made)
+    await rows(service, relation, scripted(service))
+    assert len(threads) == 1
+    assert threading.get_ident() not in threads
 
 
 async def test_measurements_are_set_against_the_size(service: CatalogService) -> None:

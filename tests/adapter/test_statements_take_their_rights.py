@@ -267,6 +267,23 @@ def test_what_drops_with_an_object_need_not_be_one_s_own() -> None:
         check("DROP VIEW s.v", database)
 
 
+@pytest.mark.parametrize(
+    "sql", ["DROP CLUSTER REPLICA c.{}", "ALTER CLUSTER REPLICA c.{} RENAME TO y"]
+)
+@pytest.mark.parametrize("replica", ["lent", "internal"])
+def test_what_operators_lend_is_theirs_whoever_owns_the_cluster(sql: str, replica: str) -> None:
+    database = prepared((), ())
+    database.user = "mz_system"
+    database.run("CREATE CLUSTER PROFILE c.p REPLICAS (lent (SIZE '1'))")
+    database.run("CREATE CLUSTER REPLICA c.internal SIZE '1', INTERNAL")
+    database.user = "materialize"
+    database.run("ALTER CLUSTER c OWNER TO joe")
+    check(sql.format("r"), database)
+    with pytest.raises(InsufficientPrivilege, match="must be owner of"):
+        check(sql.format(replica), database)
+    check(sql.format(replica), database, "mz_support")
+
+
 def test_a_role_that_is_gone_may_do_nothing_but_end_its_transaction() -> None:
     database = prepared((), ())
     gone = role_id(database.snapshot, "joe")

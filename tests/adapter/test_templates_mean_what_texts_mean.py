@@ -150,6 +150,8 @@ def test_texts_without_template(text: str) -> None:
         ("UPDATE t SET c = E'1'", None, ()),
         ('DELETE FROM "odd 1 name" WHERE a = 5', 'DELETE FROM "odd 1 name" WHERE a = $1', ("5",)),
         ("DELETE FROM t1 WHERE a2 = -5", "DELETE FROM t1 WHERE a2 = $1", ("-5",)),
+        ("DELETE FROM t WHERE f = -0", "DELETE FROM t WHERE f = $1", ("0",)),
+        ("DELETE FROM t WHERE f = 007", "DELETE FROM t WHERE f = $1", ("7",)),
         ("DELETE FROM t WHERE a - 5 = 1.5", "DELETE FROM t WHERE a - $1 = 1.5", ("5",)),
         ("DELETE FROM t WHERE f = 1e5", None, ()),
         ("DELETE FROM t WHERE c = 'it''s'", "DELETE FROM t WHERE c = $1", ("it's",)),

@@ -1,5 +1,6 @@
 """A cluster becomes what is asked for, at once or by pending replicas, and events tell it."""
 
+import msgspec
 import pytest
 
 from evertide.catalog.durable.bootstrap import DEFAULT_ROLE_ID
@@ -254,3 +255,56 @@ def test_a_derived_replica_makes_way_for_one_that_is_named() -> None:
     assert replicas(more)["default_r1"] == replicas(before)["r1"]
     anew = after(snapshot, alter(snapshot, ManagedCluster(size="2", replication_factor=1)))
     assert {n: s for n, (_, s) in replicas(anew).items()} == {"default_r1": "2", "r1": "large"}
+
+
+def named_by_somebody(snapshot: Snapshot, which: str) -> list[Op]:
+    cluster_id = cluster(snapshot).cluster_id
+    lent = [
+        CreateClusterReplicaOp(
+            cluster_id=cluster_id,
+            owner=DEFAULT_ROLE_ID,
+            replica=NewReplica(name=name, size="8", internal=True),
+        )
+        for name in (("r3", "default_r3") if which == "two internal replicas" else ("r3",))
+    ]
+    if "internal" in which:
+        return [*lent]
+    named = CreateClusterProfileOp(
+        cluster_id=cluster_id,
+        name="r3" if which == "a profile" else "p",
+        owner=DEFAULT_ROLE_ID,
+        replicas=() if which == "a profile" else (NewReplica(name="r1", size="8"),),
+    )
+    return [named]
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["before", "meanwhile"])
+@pytest.mark.parametrize(
+    ("which", "names"),
+    [
+        ("an internal replica", {"r1", "r2", "default_r3"}),
+        ("two internal replicas", {"r1", "r2", "r4"}),
+        ("a profile", {"r1", "r2", "default_r3"}),
+        ("a profile's replica", {"default_r1", "r2", "r3"}),
+    ],
+)
+def test_new_replicas_take_names_that_are_free(which: str, names: set[str], first: bool) -> None:
+    snapshot = with_cluster()
+    target = ManagedTarget(size="4", replication_factor=3)
+    three = msgspec.structs.replace(LARGER, target=target)
+    if first:
+        snapshot = after(snapshot, *named_by_somebody(snapshot, which))
+    begin = StartReconfigurationOp(cluster_id=cluster(snapshot).cluster_id, pending=three)
+    snapshot = after(snapshot, begin)
+    if not first:
+        snapshot = after(snapshot, *named_by_somebody(snapshot, which))
+    waiting = {
+        replica_id
+        for name, (replica_id, _) in replicas(snapshot).items()
+        if name.endswith("-pending")
+    }
+    others = {n: r for n, r in replicas(snapshot).items() if r[1] == "8"}
+    done = after(snapshot, finish(snapshot, commit=True, pending=three))
+    assert {name for name, (_, size) in replicas(done).items() if size == "4"} == names
+    assert {replica_id for replica_id, size in replicas(done).values() if size == "4"} == waiting
+    assert {n: r for n, r in replicas(done).items() if r[1] == "8"} == others

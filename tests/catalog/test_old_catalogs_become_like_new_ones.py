@@ -76,7 +76,20 @@ def test_an_item_is_told_in_which_cluster_it_runs() -> None:
         'CREATE MATERIALIZED VIEW "d"."s"."x IN CLUSTER y" AS SELECT 1': (
             'CREATE MATERIALIZED VIEW "d"."s"."x IN CLUSTER y" IN CLUSTER "a ""b""" AS SELECT 1'
         ),
-        "CREATE INDEX i IN CLUSTER c ON t (a)": "CREATE INDEX i IN CLUSTER c ON t (a)",
+        "CREATE MATERIALIZED VIEW d.s.v (x, y) AS SELECT 1, 2": (
+            'CREATE MATERIALIZED VIEW d.s.v (x, y) IN CLUSTER "a ""b""" AS SELECT 1, 2'
+        ),
+    }
+    texts |= {
+        text: text
+        for text in (
+            "CREATE INDEX i IN CLUSTER c ON t (a)",
+            'CREATE INDEX "i (x" IN CLUSTER c ON t (a)',
+            "CREATE MATERIALIZED VIEW v IN CLUSTER c AS SELECT 1",
+            'CREATE MATERIALIZED VIEW d.s.v (x) IN CLUSTER "default" AS SELECT 1',
+            'CREATE MATERIALIZED VIEW d.s.v (x, y) IN CLUSTER "default" AS SELECT 1, 2',
+            'CREATE MATERIALIZED VIEW d.s."v (x" ("a ""b""", "c, (d)") IN CLUSTER c AS SELECT 1, 2',
+        )
     }
     cluster = PlainRow(
         "cluster",

@@ -9,16 +9,23 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 import pytest
 
 from evertide.cli.cpus import CpuShares
-from evertide.cli.process_tree import end_session, members, pin, used_ns
+from evertide.cli.process_tree import (
+    Member,
+    anonymous_bytes,
+    end_session,
+    members,
+    pin,
+    used_ns,
+)
 from evertide.cli.watch import Watch
 from evertide.vocab.clock import SystemClock
-from tests.support.server import alive, descendants_of, eventually
+from tests.support.server import alive, command_line, descendants_of, eventually
 
 # A leader whose child, in a group of its own, keeps what it is told to take.
 TAKING = """
@@ -39,6 +46,16 @@ import os
 os.fork()
 os.write(1, b"ready\\n")
 sum(iter(int, 1))
+"""
+# Two processes whose names and arguments are no text.
+UNREADABLE = """
+import ctypes, os, sys, time
+if len(sys.argv) == 1:
+    os.execv(sys.executable, [sys.executable, "-c", os.environ["PROGRAM"], b"\\xff\\xfe"])
+ctypes.CDLL(None).prctl(15, b"\\xff) \\xfe", 0, 0, 0)
+os.fork()
+os.write(1, b"ready\\n")
+time.sleep(600)
 """
 
 
@@ -118,6 +135,42 @@ def test_a_tree_stays_on_its_cpus_whatever_it_starts() -> None:
         for pid in (process.pid, *descendants_of(process.pid)):
             for thread in os.listdir(f"/proc/{pid}/task"):
                 assert os.sched_getaffinity(int(thread)) == set(cpus[:1])
+
+
+def test_names_of_processes_may_be_any_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROGRAM", UNREADABLE)
+    with session(UNREADABLE) as process:
+        try:
+            (child,) = descendants_of(process.pid)
+            assert alive(child)
+            assert command_line(child)
+            assert {m.pid for m in members([process.pid])[process.pid]} == {process.pid, child}
+            assert anonymous_bytes([process.pid, child]) > 0
+            assert end_session(process.pid) == 2
+        finally:
+            # Whoever cannot read their names cannot end them either.
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+async def test_a_look_that_failed_is_not_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = 0
+
+    def failing(sessions: Collection[int]) -> dict[int, list[Member]]:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            raise RuntimeError("something nobody thought of")
+        return members(sessions)
+
+    monkeypatch.setattr("evertide.cli.watch.members", failing)
+    monkeypatch.setattr("evertide.cli.watch.MEASURE_SECONDS", 0.0)
+    with session(TAKING, "1") as process:
+        watch = await watched("r", process, 1_000)
+        with running(watch):
+            async with asyncio.timeout(20):
+                while not list(watch.current()):
+                    await asyncio.sleep(0.05)
+    assert looks > 1
 
 
 def test_what_a_leader_leaves_behind_is_ended() -> None:

@@ -6,12 +6,14 @@ replicas are scripted.
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
 import pytest_asyncio
 
 from evertide.catalog.durable.bootstrap import DEFAULT_ROLE_ID
+from evertide.catalog.faults import BrokenCatalog
 from evertide.catalog.objects import (
     AuditEvent,
     Cluster,
@@ -24,10 +26,12 @@ from evertide.catalog.objects import (
 from evertide.catalog.ops import (
     CreateClusterOp,
     CreateClusterProfileOp,
+    FinishReconfigurationOp,
     StartReconfigurationOp,
 )
 from evertide.catalog.service import CatalogService
 from evertide.catalog.snapshot import Snapshot
+from evertide.catalog.transact import transact
 from evertide.controller.expiry import ExpiryKeeper
 from evertide.controller.orchestrator import process_name
 from evertide.controller.reconfiguration import (
@@ -40,6 +44,7 @@ from evertide.controller.reconfiguration import (
     verdict,
 )
 from evertide.controller.statuses import Facts
+from evertide.vocab.errors import DuplicateObject
 from evertide.vocab.ids import ClusterId
 from tests.catalog.environment import Environment, commit
 from tests.catalog.samples import create_index, create_table, item
@@ -226,6 +231,85 @@ async def test_a_keeper_does_as_was_said_when_the_time_is_over(
     environment.clock.advance(500)
     await keeper.look()
     assert shape(service) == expected
+
+
+class Refusing:
+    """A catalog that refuses to end reconfigurations of one cluster."""
+
+    def __init__(self, fault: Exception, cluster_id: ClusterId) -> None:
+        self._fault = fault
+        self._cluster_id = cluster_id
+        self.refuses_rollback = False
+        # Whether each try was one to commit.
+        self.tried: list[bool] = []
+
+    def transact(self, snapshot: Snapshot, ops: Sequence[Any], **said: Any) -> Any:
+        (op,) = ops
+        assert isinstance(op, FinishReconfigurationOp)
+        if op.cluster_id == self._cluster_id:
+            self.tried.append(op.commit)
+            if op.commit or self.refuses_rollback:
+                raise self._fault
+        return transact(snapshot, ops, **said)
+
+
+REFUSALS = [BrokenCatalog(["two replicas with one name"]), DuplicateObject("there already")]
+
+
+async def two_reconfiguring(
+    environment: Environment, fault: Exception, monkeypatch: pytest.MonkeyPatch
+) -> tuple[CatalogService, ReconfigurationKeeper, Refusing]:
+    """Two clusters whose time is over; the first one's end is refused."""
+    asked = pending(on_timeout=OnTimeout.COMMIT, until_ready=False)
+    environment.clock.advance(DEADLINE_MS)
+    service, cluster_id = await reconfiguring(environment, asked)
+    variant = ManagedCluster(size="1", replication_factor=1)
+    other = CreateClusterOp(name="other", owner=DEFAULT_ROLE_ID, variant=variant)
+    found = (await commit(service, other)).cluster_named("other")
+    assert found is not None
+    await commit(service, StartReconfigurationOp(cluster_id=found.cluster_id, pending=asked))
+    refusing = Refusing(fault, cluster_id)
+    monkeypatch.setattr("evertide.controller.append.transact", refusing.transact)
+    return service, ReconfigurationKeeper(service, Scripted(), environment.clock), refusing
+
+
+def sizes(service: CatalogService) -> dict[str, tuple[str, bool]]:
+    """Of each cluster that has one, and whether it is to become something else."""
+    variants = {c.name: c.variant for c in service.newest.clusters.values()}
+    return {
+        name: (variant.size, variant.pending is not None)
+        for name, variant in variants.items()
+        if isinstance(variant, ManagedCluster)
+    }
+
+
+@pytest.mark.parametrize("fault", REFUSALS, ids=lambda fault: type(fault).__name__)
+async def test_one_that_cannot_be_committed_is_rolled_back_alone(
+    environment: Environment, fault: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, keeper, refusing = await two_reconfiguring(environment, fault, monkeypatch)
+    await keeper.look()
+    assert sizes(service) == {"c": ("1", False), "other": ("2", False)}
+    assert refusing.tried == [True, False]
+
+
+@pytest.mark.parametrize("fault", REFUSALS, ids=lambda fault: type(fault).__name__)
+async def test_one_that_cannot_even_be_rolled_back_is_left_for_a_while(
+    environment: Environment, fault: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, keeper, refusing = await two_reconfiguring(environment, fault, monkeypatch)
+    refusing.refuses_rollback = True
+    now_s = 100.0
+    monkeypatch.setattr("evertide.persist.trouble._now_s", lambda: now_s)
+    for _ in range(5):
+        await keeper.look()
+    assert sizes(service) == {"c": ("1", True), "other": ("2", False)}
+    assert refusing.tried == [True, False], "not again at once"
+    refusing.refuses_rollback = False
+    now_s += 10.0
+    await keeper.look()
+    assert sizes(service)["c"] == ("1", False)
+    assert refusing.tried == [True, False, False]
 
 
 async def test_a_profile_ends_when_its_time_is_over(environment: Environment) -> None:

@@ -14,9 +14,11 @@ import pytest
 
 from evertide.catalog.objects import AuctionLoad, CounterLoad, Load
 from evertide.dataflow.external import SourceDescription
-from evertide.external.generate import Gone
+from evertide.external.generate import Gone, SourceWriter
 from evertide.external.runner import External
+from evertide.external.status import Status
 from evertide.external.write_out import Collections
+from evertide.persist.faults import StoreFailing
 from evertide.persist.handle import Append, Appended, Refused
 from evertide.persist.state import ShardChange, existing, forget
 from evertide.persist.txn import Txns
@@ -90,6 +92,45 @@ async def test_what_is_known_reaches_the_clock_and_table_time() -> None:
         while await writer.round() == 0:
             pass
         assert await site.upper(source) > ahead
+
+
+class FailingTables:
+    """Tables of a store that fails once, while the writer waits."""
+
+    def __init__(self, inner: Txns) -> None:
+        self._inner = inner
+        self.asked = 0
+
+    @property
+    def shard_id(self) -> ShardId:
+        return self._inner.shard_id
+
+    async def upper(self) -> Timestamp:
+        self.asked += 1
+        if self.asked == 2:
+            raise StoreFailing("disk I/O error")
+        return await self._inner.upper()
+
+
+async def test_a_store_that_fails_while_nothing_is_due_ends_no_writer() -> None:
+    site = Site()
+    await site.open()
+    source = described(CounterLoad(tick_ms=1_000))
+    await site.create(source)
+    async with site.client() as client:
+        tables = FailingTables(Txns(client, ShardId("txns")))
+        status = Status(source.global_id, source.cluster_id)
+        writer = SourceWriter(source, client, tables, site.clock, status)
+        writing = asyncio.create_task(writer.run())
+        async with asyncio.timeout(20):
+            while tables.asked < 3 and not writing.done():
+                await asyncio.sleep(0.005)
+            assert not writing.done(), "it goes on after the failure"
+            site.clock.advance(5_000)
+            while await site.upper(source) < AS_OF + 5_000:
+                await asyncio.sleep(0.005)
+        writing.cancel()
+        await asyncio.gather(writing, return_exceptions=True)
 
 
 async def test_two_seeds_differ_and_one_seed_does_not() -> None:

@@ -6,7 +6,9 @@ change is in the file, once.
 """
 
 import asyncio
+import errno
 import json
+import os
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -206,6 +208,46 @@ async def test_the_hold_never_passes_what_is_safe(
     lines = read_lines(tmp_path / SINK.path)
     before = {(ts, what): diff for (ts, what), diff in history.wanted().items() if ts <= safe}
     assert before.items() <= {(ts, what): diff for ts, what, diff in lines}.items()
+
+
+def test_lines_that_could_not_be_made_safe_are_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel gives up changes that it failed to write, and shows them as if they were there."""
+    encoder = LineEncoder(DESC)
+    first, second, third = (
+        encoder.encode([Update((n, "x"), Timestamp(AS_OF + n), 1)]) for n in range(3)
+    )
+    written = bytearray()
+    pwrite = os.pwrite
+
+    def kept(file: int, some: bytes, at: int) -> int:
+        if os.readlink(f"/proc/self/fd/{file}").endswith("out.json"):
+            written[at : at + len(some)] = some
+        return pwrite(file, some, at)
+
+    def failing(_file: int) -> None:
+        raise OSError(errno.EIO, "input/output error")
+
+    file = SinkFile(str(tmp_path), "out.json", "me")
+    file.open()
+    file.go_on_at(AS_OF)
+    file.write(first + second)
+    with monkeypatch.context() as broken:
+        broken.setattr("evertide.external.sink_file.os.fsync", failing)
+        with pytest.raises(OSError, match="input/output"):
+            file.make_safe()
+    file.close()
+    monkeypatch.setattr("evertide.external.sink_file.os.pwrite", kept)
+    again = SinkFile(str(tmp_path), "out.json", "me")
+    again.open()
+    again.go_on_at(AS_OF)
+    again.write(first)
+    again.write(second + third)
+    again.make_safe()
+    again.close()
+    assert bytes(written) == first + second + third
+    assert (tmp_path / "out.json").read_bytes() == first + second + third
 
 
 def test_lines_that_are_there_stay_and_torn_ones_are_made_whole(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ Method: files, links, pipes and marks of others are put where a sink wants to wr
 """
 
 import os
+from collections.abc import Iterator
+from itertools import chain, combinations
 from pathlib import Path
 
 import pytest
@@ -112,3 +114,73 @@ def test_a_beginning_that_was_cut_off_is_made_again(tmp_path: Path, there: bool)
         (tmp_path / "out.json").touch()
     opened(tmp_path).close()
     assert (tmp_path / ".out.json.sink").read_text() == MINE
+
+
+class Power:
+    """What a crash of the machine may leave of a new file and its mark, at every moment."""
+
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._directory = directory
+        # What is certain to be there: names, and what the mark says.
+        self._safe: tuple[frozenset[str], str] = (frozenset(), "")
+        self.left: set[tuple[frozenset[str], str]] = set()
+        for name in ("open", "pwrite", "ftruncate", "fsync"):
+            self._watch(name, monkeypatch)
+
+    def _watch(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        real = getattr(os, name)
+
+        def watched(*arguments: object, **options: object) -> object:
+            self._note()
+            done = real(*arguments, **options)
+            if name == "fsync":
+                self._keep(os.readlink(f"/proc/self/fd/{arguments[0]}"))
+            self._note()
+            return done
+
+        monkeypatch.setattr(f"evertide.external.sink_file.os.{name}", watched)
+
+    def _now(self) -> tuple[frozenset[str], str]:
+        names = frozenset(path.name for path in self._directory.iterdir())
+        mark = self._directory / ".out.json.sink"
+        return names, mark.read_bytes().decode() if mark.exists() else ""
+
+    def _keep(self, what: str) -> None:
+        names, said = self._now()
+        if what == str(self._directory):
+            self._safe = (names, self._safe[1])
+        elif what.endswith(".sink"):
+            self._safe = (self._safe[0], said)
+
+    def _note(self) -> None:
+        """Any of the names that are not safe yet may be there, and either mark."""
+        names, said = self._now()
+        unsafe = names - self._safe[0]
+        for some in _subsets(unsafe):
+            self.left.update((self._safe[0] | some, text) for text in (said, self._safe[1]))
+
+
+def _subsets(names: frozenset[str]) -> Iterator[frozenset[str]]:
+    counts = range(len(names) + 1)
+    return (frozenset(s) for s in chain.from_iterable(combinations(names, n) for n in counts))
+
+
+@pytest.mark.parametrize("before", ["", "sink u1000 of somewhere else, with a long name"])
+def test_whenever_a_beginning_is_cut_off_the_sink_can_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str
+) -> None:
+    sinks = tmp_path / "sinks"
+    sinks.mkdir()
+    if before:
+        (sinks / ".out.json.sink").write_text(before)
+    with monkeypatch.context() as patched:
+        power = Power(sinks, patched)
+        opened(sinks).close()
+    assert len(power.left) > 4
+    for number, (names, said) in enumerate(sorted(power.left, key=str)):
+        again = tmp_path / str(number)
+        again.mkdir()
+        for name in names:
+            (again / name).write_text(said if name.startswith(".") else "")
+        opened(again).close()
+        assert (again / ".out.json.sink").read_text() == MINE, (names, said)

@@ -12,6 +12,10 @@ after these statements, stopped by SIGTERM:
     DELETE FROM orders WHERE id = 3
     CREATE TABLE gone (a int)
     DROP TABLE gone
+
+In version 2 a view was added, before the index, that has what upgrades may stumble over:
+
+    CREATE MATERIALIZED VIEW "named (x" (id, "a ""b"", c") AS SELECT id, amount FROM orders
 """
 
 import subprocess
@@ -53,7 +57,8 @@ def test_an_upgrade_check_succeeds_and_changes_nothing(data: Path) -> None:
     assert contents(data) == before
 
 
-def test_everything_is_there_and_goes_on(data: Path) -> None:
+def test_everything_is_there_and_goes_on(data: Path, request: pytest.FixtureRequest) -> None:
+    later = 0 if request.node.callspec.params["data"] == 1 else 1
     with running_server(data) as server, server.connect() as connection:
         rows = connection.execute("SELECT * FROM orders ORDER BY id").fetchall()
         assert rows == [(1, 10, "one"), (2, 20, None)]
@@ -61,6 +66,9 @@ def test_everything_is_there_and_goes_on(data: Path) -> None:
         connection.execute("INSERT INTO orders (id, note) VALUES (4, 'defaults'), (5, NULL)")
         connection.execute("UPDATE orders SET amount = 100 WHERE id = 4")
         assert connection.execute("SELECT * FROM totals").fetchall() == [(2, 120)]
+        if later:
+            named = connection.execute('SELECT id, "a ""b"", c" FROM "named (x" ORDER BY 1')
+            assert named.fetchall() == [(1, 10), (2, 20), (4, 100), (5, 7)]
         assert connection.execute("SELECT amount FROM orders WHERE id = 5").fetchall() == [(7,)]
         connection.execute("CREATE TABLE other.later (a int)")
         kinds = connection.execute(
@@ -69,6 +77,7 @@ def test_everything_is_there_and_goes_on(data: Path) -> None:
         assert kinds == [
             ("large", "view"),
             ("later", "table"),
+            *[("named (x", "materialized-view")] * later,
             ("orders", "table"),
             ("orders_by_id", "index"),
             ("totals", "materialized-view"),
@@ -77,7 +86,7 @@ def test_everything_is_there_and_goes_on(data: Path) -> None:
             "SELECT count(*), count(DISTINCT id), max(object_type) FILTER (WHERE event_type ="
             " 'drop') FROM mz_catalog.mz_audit_events"
         ).fetchall()
-        assert events == [(13, 13, "table")]
+        assert events == [(13 + later, 13 + later, "table")]
     assert debug(data, "upgrade-check").returncode == 0
     dump = debug(data, "dump")
     assert f'"key": {{"name": "catalog_version"}}, "value": {{"value": {CATALOG_VERSION}}}' in (

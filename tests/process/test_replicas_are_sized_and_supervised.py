@@ -143,14 +143,16 @@ def test_a_size_limits_cores_and_memory(
     for pid in (replica, *descendants_of(replica)):
         for thread in os.listdir(f"/proc/{pid}/task"):
             assert len(os.sched_getaffinity(int(thread))) == 1, command_line(pid)
-    shown = connection.execute(
-        "SELECT m.heap_limit::text, u.cpu_percent < 150, u.memory_percent < 100"
-        " FROM mz_internal.mz_cluster_replica_metrics m"
-        " JOIN mz_internal.mz_cluster_replica_utilization u ON u.replica_id = m.replica_id"
-        " JOIN mz_cluster_replicas r ON r.id = m.replica_id WHERE r.size = 'tiny'"
-    )
-    rows = shown.fetchall()
-    assert rows == [(str(1 << 30), True, True)]
+
+    def shown() -> list[tuple[object, ...]]:
+        return connection.execute(
+            "SELECT m.heap_limit::text, u.cpu_percent < 150, u.memory_percent < 100"
+            " FROM mz_internal.mz_cluster_replica_metrics m"
+            " JOIN mz_internal.mz_cluster_replica_utilization u ON u.replica_id = m.replica_id"
+            " JOIN mz_cluster_replicas r ON r.id = m.replica_id WHERE r.size = 'tiny'"
+        ).fetchall()
+
+    eventually(lambda: shown() == [(str(1 << 30), True, True)])
     connection.execute("CREATE TABLE few (a int)")
     connection.execute("INSERT INTO few SELECT * FROM generate_series(1, 40)")
     connection.execute("CREATE VIEW wide AS SELECT a, repeat('x', 40000000) || a AS b FROM few")

@@ -21,7 +21,7 @@ UP = re.compile(r'event="resident task is up" pid=(\d+)')
 
 
 def anonymous_mb(pid: int) -> float:
-    text = Path(f"/proc/{pid}/status").read_text()
+    text = Path(f"/proc/{pid}/status").read_text(errors="replace")
     found = re.search(r"RssAnon:\s+(\d+) kB", text)
     assert found is not None
     return int(found[1]) / 1024

@@ -110,6 +110,16 @@ def test_only_another_size_is_waited_for(database: Database) -> None:
         assert isinstance(database.plan(f"ALTER CLUSTER m SET ({change}) {wait}"), ChangePlan)
 
 
+@pytest.mark.parametrize("wait", ["FOR '{}'", "UNTIL READY (TIMEOUT '{}')"])
+def test_nothing_is_waited_for_longer_than_a_day(database: Database, wait: str) -> None:
+    change = f"ALTER CLUSTER m SET (SIZE '2') WITH (WAIT {wait})"
+    for span in ("24 hours 1 ms", "100000000 years"):
+        with pytest.raises(SqlError, match="one day at most") as error:
+            database.plan(change.format(span))
+        assert (error.value.code, "shorter" in (error.value.hint or "")) == ("22023", True)
+    assert isinstance(database.plan(change.format("24 hours")), ReconfigureClusterPlan)
+
+
 def test_what_is_not_there_is_told_or_skipped(database: Database) -> None:
     for statement in (
         "ALTER CLUSTER {} nope SET (SIZE '1')",
@@ -202,6 +212,12 @@ def test_reads_need_a_cluster_that_is_there_and_has_replicas(database: Database)
     with pytest.raises(SqlError, match="has no replicas available") as error:
         database.plan("SELECT * FROM t")
     assert "SET (REPLICATION FACTOR 1)" in (error.value.hint or "")
+    writes = ("UPDATE t SET a = 1", "DELETE FROM t", "INSERT INTO t SELECT * FROM t")
+    for statement in writes:
+        database.plan(statement)
     database.cluster = "nope"
-    with pytest.raises(SqlError, match="unknown cluster 'nope'"):
-        database.plan("SELECT * FROM t")
+    for statement in ("SELECT * FROM t", *writes):
+        with pytest.raises(SqlError, match="unknown cluster 'nope'"):
+            database.plan(statement)
+    database.plan("INSERT INTO t VALUES (1)")
+    database.plan("INSERT INTO t SELECT 1")

@@ -103,6 +103,61 @@ def test_writes_take_their_own_privileges(site: Site) -> None:
     assert site.owner.execute(site.text("SELECT a FROM $s.t").encode()).fetchall() == []
 
 
+BLOCKS = [
+    ("INSERT", "INSERT", "INSERT INTO $s.t VALUES (2)"),
+    ("INSERT, SELECT", "SELECT", "INSERT INTO $s.t VALUES (2) RETURNING a"),
+    ("INSERT, SELECT", "INSERT", "INSERT INTO $s.t SELECT a + 1 FROM $s.t"),
+    ("UPDATE, SELECT", "UPDATE", "UPDATE $s.t SET a = a + 1"),
+    ("UPDATE, SELECT", "SELECT", "UPDATE $s.t SET a = a + 1"),
+    ("DELETE, SELECT", "DELETE", "DELETE FROM $s.t"),
+]
+
+
+@pytest.mark.parametrize(("granted", "revoked", "statement"), BLOCKS)
+def test_a_block_commits_only_what_is_still_allowed(
+    site: Site, granted: str, revoked: str, statement: str
+) -> None:
+    text = site.text(statement).encode()
+    rows = site.text("SELECT a FROM $s.t ORDER BY a").encode()
+    with site.connect() as connection:
+        site.run(f"GRANT {granted} ON $s.t TO $u")
+        connection.execute("BEGIN")
+        connection.execute(text)
+        site.run(f"REVOKE {revoked} ON $s.t FROM $u")
+        with pytest.raises(DENIED, match=rf"{site.schema}\.t"):
+            connection.execute("COMMIT")
+        assert site.owner.execute(rows).fetchall() == [(1,)]
+        site.run(f"GRANT {granted} ON $s.t TO $u")
+        connection.execute("BEGIN")
+        connection.execute(text)
+        site.run("CREATE TABLE $s.beside (a int)")
+        connection.execute("COMMIT")
+    assert site.owner.execute(rows).fetchall() != [(1,)]
+
+
+def test_copied_rows_of_a_block_are_not_committed_without_the_right(site: Site) -> None:
+    with site.connect() as connection, connection.cursor() as cursor:
+        site.run("GRANT INSERT ON $s.t TO $u")
+        cursor.execute("BEGIN")
+        with cursor.copy(site.text("COPY $s.t FROM STDIN").encode()) as copy:
+            copy.write_row((5,))
+        site.run("REVOKE USAGE ON SCHEMA $s FROM $u")
+        with pytest.raises(DENIED, match=site.schema):
+            cursor.execute("COMMIT")
+        site.run("GRANT USAGE ON SCHEMA $s TO $u")
+    assert site.owner.execute(site.text("SELECT a FROM $s.t").encode()).fetchall() == [(1,)]
+
+
+def test_a_block_is_told_that_its_table_is_gone(site: Site) -> None:
+    with site.connect() as connection:
+        site.run("GRANT INSERT ON $s.t TO $u")
+        connection.execute("BEGIN")
+        connection.execute(site.text("INSERT INTO $s.t VALUES (2)").encode())
+        site.run("DROP TABLE $s.t")
+        with pytest.raises(psycopg.errors.UndefinedTable):
+            connection.execute("COMMIT")
+
+
 def test_copy_in_is_refused_before_any_row_is_taken(site: Site) -> None:
     with site.connect() as connection, connection.cursor() as cursor:
         text = site.text("COPY $s.t FROM STDIN").encode()
@@ -194,6 +249,18 @@ def test_who_one_is_is_told(site: Site) -> None:
             "SELECT name, privilege_type FROM mz_internal.mz_show_my_object_privileges"
         )
         assert mine.fetchall() == [("t", "SELECT")]
+
+
+def test_a_session_hears_that_its_role_is_no_superuser_any_more(site: Site) -> None:
+    site.run("ALTER ROLE $u SUPERUSER")
+    asked = site.text("INSERT INTO $s.t VALUES (3) RETURNING mz_is_superuser()").encode()
+    with site.connect() as connection:
+        assert connection.execute("SELECT mz_is_superuser()").fetchone() == (True,)
+        assert connection.execute(asked).fetchone() == (True,)
+        site.run("ALTER ROLE $u NOSUPERUSER")
+        site.run("GRANT INSERT, SELECT ON $s.t TO $u")
+        assert connection.execute("SELECT mz_is_superuser()").fetchone() == (False,)
+        assert connection.execute(asked).fetchone() == (False,)
 
 
 def test_system_users_read_what_they_should(site: Site) -> None:

@@ -19,6 +19,7 @@ from evertide.adapter.explain.entry import run_explain
 from evertide.adapter.explain.timestamp import run_explain_timestamp
 from evertide.adapter.lookups.object_names import with_names
 from evertide.adapter.reading.read import Question, run_read
+from evertide.adapter.rights.needs import write_needs
 from evertide.adapter.session import Cursor, Session, StreamCursor
 from evertide.adapter.settings import (
     run_reset_all,
@@ -103,6 +104,7 @@ async def dispatch(request: Request, session: Session, env: Environment) -> Resp
 
 async def _run(request: Request, session: Session, env: Environment) -> Response:
     plan, snapshot, parameters = request.plan, request.snapshot, request.parameters
+    _note_taken(plan, session, snapshot)
     match plan:
         case SelectPlan():
             rows = await select_rows(plan, parameters, session, env, snapshot)
@@ -158,7 +160,16 @@ async def _run(request: Request, session: Session, env: Environment) -> Response
         ):
             return await _ddl(request, plan, session, env)
         case _:
-            return await _session_statement(plan, session, env)
+            return await _session_statement(plan, session, env, snapshot)
+
+
+def _note_taken(plan: Plan, session: Session, snapshot: Snapshot) -> None:
+    """In a block, rights to write are asked for again at COMMIT."""
+    transaction = session.transaction
+    if transaction is None or not transaction.explicit:
+        return
+    if isinstance(plan, InsertPlan | CopyFromPlan | UpdatePlan | DeletePlan):
+        transaction.taken.update(dict.fromkeys(write_needs(plan, snapshot)))
 
 
 async def select_rows(
@@ -207,7 +218,9 @@ async def _ddl(request: Request, plan: DdlPlan, session: Session, env: Environme
     return await dispatch(now, session, env)
 
 
-async def _session_statement(plan: SessionPlan, session: Session, env: Environment) -> Response:
+async def _session_statement(
+    plan: SessionPlan, session: Session, env: Environment, snapshot: Snapshot
+) -> Response:
     """Statements that concern the session alone."""
     match plan:
         case ShowVariablePlan():
@@ -221,7 +234,7 @@ async def _session_statement(plan: SessionPlan, session: Session, env: Environme
         case BeginPlan():
             return run_begin(plan, session)
         case CommitPlan():
-            return await run_commit(session, env)
+            return await run_commit(session, env, snapshot)
         case RollbackPlan():
             return run_rollback(session)
         case FetchPlan():

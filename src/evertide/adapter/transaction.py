@@ -14,6 +14,7 @@ from evertide.dataflow.description import Import
 from evertide.persist.image import TableImage
 from evertide.persist.leases import ReadHold
 from evertide.persist.txn import TableWrite, join_writes
+from evertide.sql.plan.roles.rights import Privilege
 from evertide.vocab.errors import InvalidTransactionState, ReadOnlyTransaction
 from evertide.vocab.ids import ShardId
 from evertide.vocab.timestamp import Timestamp
@@ -95,6 +96,8 @@ class Transaction:
     work: Work = field(default_factory=Untouched)
     # What keeps its timestamp readable until it ends.
     holds: list[ReadHold] = field(default_factory=list)
+    # What its writes take, to be asked for again when they are committed.
+    taken: dict[Privilege, None] = field(default_factory=dict)
     # Rows that still come, no longer than it lasts.
     streams: list[RowStream] = field(default_factory=list)
 

@@ -1,11 +1,13 @@
 """The ops that change clusters: at once, by swapping names, or by way of pending replicas."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain, count
 from typing import Final
 
 import msgspec
 
 from evertide.catalog.clusters import (
+    DEFAULT_PREFIX,
     create_replica,
     derived_replicas,
     existing_cluster,
@@ -32,6 +34,7 @@ from evertide.catalog.ops import (
     StartReconfigurationOp,
     SwapClustersOp,
 )
+from evertide.catalog.references import MEMBER_NAME
 from evertide.catalog.rewriting import rewrite
 from evertide.vocab.errors import FeatureNotSupported, ObjectInUse, UndefinedObject
 
@@ -119,7 +122,8 @@ def refuse_pending(cluster: Cluster) -> None:
     if isinstance(cluster.variant, ManagedCluster) and cluster.variant.pending is not None:
         raise ObjectInUse(
             f"cannot alter cluster {cluster.name} with pending updates",
-            hint="Wait until its reconfiguration has finished.",
+            hint="Wait until its reconfiguration has finished, or give it up by SET (SIZE …) with the"
+            " size that it has.",
         )
 
 
@@ -187,11 +191,23 @@ def finish_reconfiguration(draft: Draft, op: FinishReconfigurationOp) -> None:
 def _take_names(draft: Draft, waiting: Sequence[ClusterReplica], reason: str) -> None:
     """A pending replica goes on running as what it was made to be."""
     for replica in waiting:
-        name = replica.name.removesuffix(PENDING_SUFFIX)
+        name = _free_name(draft, replica, len(waiting))
         renamed = msgspec.structs.replace(replica, name=name, pending=False)
         draft.replace(replica, renamed)
         details = replica_details(draft, renamed, reason)
         draft.audit("alter", "cluster-replica", {**details, "old_name": replica.name})
+
+
+def _free_name(draft: Draft, replica: ClusterReplica, waiting: int) -> str:
+    """The name that it was to have, unless a replica or profile that somebody named has it; then
+    one that no other replica of the reconfiguration waits for."""
+    wanted = replica.name.removesuffix(PENDING_SUFFIX)
+    others = (f"r{number}" for number in count(waiting + 1))
+    return next(
+        name
+        for name in chain((wanted, f"{DEFAULT_PREFIX}{wanted}"), others)
+        if not draft.snapshot.named((MEMBER_NAME, replica.cluster_id, name))
+    )
 
 
 def record_replica_restart(draft: Draft, op: RecordReplicaRestartOp) -> None:

@@ -17,7 +17,7 @@ _TICKS_PER_SECOND: Final = os.sysconf("SC_CLK_TCK")
 # How often, and how long between, the end of killed processes is waited for.
 _END_ROUNDS: Final = 300
 _END_PAUSE_S: Final = 0.01
-# Fields of /proc/PID/stat behind the name, which may hold anything.
+# Fields of /proc/PID/stat behind the name, which may hold any bytes: files here are never decoded.
 _STATE, _SESSION, _USER_TICKS, _SYSTEM_TICKS, _STARTED = 0, 3, 11, 12, 19
 
 
@@ -45,11 +45,11 @@ def members(sessions: Collection[int]) -> dict[int, list[Member]]:
 
 def _member(pid: int) -> Member | None:
     try:
-        stat = (_PROC / str(pid) / "stat").read_text()
+        stat = (_PROC / str(pid) / "stat").read_bytes()
     except OSError:
         return None  # it ended meanwhile
-    fields = stat.rpartition(")")[2].split()
-    if fields[_STATE] in ("Z", "X"):
+    fields = stat.rpartition(b")")[2].split()
+    if fields[_STATE] in (b"Z", b"X"):
         return None
     ticks = int(fields[_USER_TICKS]) + int(fields[_SYSTEM_TICKS])
     cpu_ns = ticks * 1_000_000_000 // _TICKS_PER_SECOND
@@ -58,20 +58,20 @@ def _member(pid: int) -> Member | None:
 
 def anonymous_bytes(pids: Sequence[int]) -> int:
     """Memory that no file backs. What processes share is counted for each of them."""
-    return sum(_lines(pid, "status", ("RssAnon", "RssShmem")) for pid in pids)
+    return sum(_lines(pid, "status", (b"RssAnon", b"RssShmem")) for pid in pids)
 
 
 def own_anonymous_bytes(pids: Sequence[int]) -> int:
     """The same with what is shared counted once; takes milliseconds for each process."""
-    return sum(_lines(pid, "smaps_rollup", ("Pss_Anon", "Pss_Shmem")) for pid in pids)
+    return sum(_lines(pid, "smaps_rollup", (b"Pss_Anon", b"Pss_Shmem")) for pid in pids)
 
 
-def _lines(pid: int, name: str, wanted: Collection[str]) -> int:
+def _lines(pid: int, name: str, wanted: Collection[bytes]) -> int:
     try:
-        text = (_PROC / str(pid) / name).read_text()
+        content = (_PROC / str(pid) / name).read_bytes()
     except OSError:
         return 0  # it ended meanwhile
-    lines = (line.partition(":") for line in text.splitlines())
+    lines = (line.partition(b":") for line in content.split(b"\n"))
     return sum(int(value.split()[0]) for key, _, value in lines if key in wanted) << 10
 
 

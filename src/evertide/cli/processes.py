@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -19,6 +19,7 @@ from evertide.cli.process_tree import end_session, pin
 STOP_SECONDS = 4.0
 RESTART_SECONDS = 0.5
 MAX_RESTART_SECONDS = 10.0
+_SWALLOWED_BYTES = 1 << 16
 
 log = structlog.get_logger()
 
@@ -128,34 +129,49 @@ class Child:
             # A session of its own: what it starts, a JVM say, is known by it and ended with it.
             start_new_session=True,
         )
-        log.info("child started", child=self._spec.name, pid=process.pid)
-        self._listener.started(self._spec.name, process.pid)
+        talking = asyncio.create_task(self._talk(process))
         try:
-            await self._talk(process)
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # it died before it read its boot line; the exit code says why
-        code = await process.wait()
+            log.info("child started", child=self._spec.name, pid=process.pid)
+            self._listener.started(self._spec.name, process.pid)
+            return await _end_of(process, talking)
+        finally:
+            await _see_through(self._end_session(process, talking))
+
+    async def _end_session(
+        self, process: asyncio.subprocess.Process, talking: asyncio.Task[None]
+    ) -> None:
+        """However its life went, nothing of it goes on beside the next one."""
+        talking.cancel()
+        await asyncio.gather(talking, return_exceptions=True)
+        if process.returncode is None:
+            _signal(process, signal.SIGKILL)
+            await process.wait()
         left = await asyncio.to_thread(end_session, process.pid)
         if left:
             log.info("ended what a child left behind", child=self._spec.name, processes=left)
-        return code
+        try:
+            # The pipe is closed when all of it was read, now that nobody holds its other end.
+            await asyncio.wait_for(_swallow(process), STOP_SECONDS)
+        except TimeoutError:
+            log.warning("a child's pipe is still held", child=self._spec.name)
 
     async def _talk(self, process: asyncio.subprocess.Process) -> None:
-        """Give it its boot line, and hear what it says until it ends."""
+        """Give it its boot line, hear its first words, and swallow all others."""
         assert process.stdin is not None
         assert process.stdout is not None
         if self._spec.cpus is not None:
             pin(process.pid, self._spec.cpus)
-        boot = await self._boot
+        boot = await asyncio.shield(self._boot)  # which is for every later life too
         if self._spec.cpus is not None:
             # Again: its modules may have started threads while it waited for the boot line.
             pin(process.pid, self._spec.cpus)
         process.stdin.write(msgspec.json.encode(boot) + b"\n")
         await process.stdin.drain()
-        while line := await process.stdout.readline():
+        if line := await process.stdout.readline():
             self._listener.ready(self._spec.name)
             if not self._ready.done():
                 self._ready.set_result(line.decode())
+        await _swallow(process)
 
     async def stop(self) -> None:
         """Ask it to end, and after a while make it, with all that it started."""
@@ -169,8 +185,8 @@ class Child:
                 log.warning("child did not stop in time, killing it", child=self._spec.name)
                 _signal(process, signal.SIGKILL)
                 await process.wait()
-            await asyncio.to_thread(end_session, process.pid)
         if self._keeping is not None:
+            # However far that life was, its session is ended before this is.
             self._keeping.cancel()
             await asyncio.gather(self._keeping, return_exceptions=True)
 
@@ -181,6 +197,38 @@ class ChildFailed(Exception):
     def __init__(self, code: int) -> None:
         super().__init__(f"child process failed with exit code {code}")
         self.code = code
+
+
+async def _end_of(process: asyncio.subprocess.Process, talking: asyncio.Task[None]) -> int:
+    """The exit code, as soon as there is one: what a child started may keep its pipe open much
+    longer, so that the end of what it says is not its own."""
+    waiting = asyncio.create_task(process.wait())
+    try:
+        await asyncio.wait((waiting, talking), return_when=asyncio.FIRST_COMPLETED)
+        if not waiting.done():
+            try:
+                await talking
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # it died before it read its boot line; the exit code says why
+        return await waiting
+    finally:
+        waiting.cancel()
+
+
+async def _swallow(process: asyncio.subprocess.Process) -> None:
+    assert process.stdout is not None
+    while await process.stdout.read(_SWALLOWED_BYTES):
+        pass
+
+
+async def _see_through(work: Coroutine[None, None, None]) -> None:
+    """A caller who is cancelled waits for the end of it nevertheless."""
+    working = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(working)
+    except asyncio.CancelledError:
+        await asyncio.wait([working])
+        raise
 
 
 def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:

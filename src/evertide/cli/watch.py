@@ -23,6 +23,7 @@ from evertide.cli.process_tree import (
     used_ns,
 )
 from evertide.controller.statuses import Facts
+from evertide.persist.trouble import Trouble
 from evertide.vocab.clock import Clock
 
 # How often memory is looked at where it is limited, and everything else.
@@ -83,10 +84,15 @@ class Watch:
 
     async def run(self) -> None:
         """For ever."""
+        trouble = Trouble("looking at replica processes")
         while True:
             watched = dict(self._watched)
-            if watched:
-                await asyncio.to_thread(_look, watched, self._clock.now_ms())
+            try:
+                if watched:
+                    await asyncio.to_thread(_look, watched, self._clock.now_ms())
+                trouble.over()
+            except Exception as fault:  # noqa: BLE001 - this loop owns the work
+                trouble.met(fault)
             self._note()
             limited = any(w.limit_bytes is not None for w in watched.values())
             await asyncio.sleep(LIMITED_SECONDS if limited else IDLE_SECONDS)

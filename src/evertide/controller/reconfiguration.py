@@ -11,6 +11,7 @@ from typing import Final, Protocol, TypeAlias
 
 import structlog
 
+from evertide.catalog.faults import CatalogFault
 from evertide.catalog.objects import (
     Cluster,
     ManagedCluster,
@@ -24,8 +25,9 @@ from evertide.controller.append import append_ops
 from evertide.controller.follow import has_dataflow
 from evertide.controller.orchestrator import process_name
 from evertide.controller.statuses import Facts
-from evertide.persist.trouble import until_done
+from evertide.persist.trouble import Trouble, until_done
 from evertide.vocab.clock import Clock
+from evertide.vocab.errors import SqlError
 from evertide.vocab.ids import ClusterId, GlobalId
 
 POLL_SECONDS: Final = 0.25
@@ -117,6 +119,8 @@ class ReconfigurationKeeper:
         self._catalog = catalog
         self._compute = compute
         self._clock = clock
+        # Those that could not be committed: they are rolled back, as soon as that can be done.
+        self._failing: dict[tuple[ClusterId, Reconfiguration], Trouble] = {}
 
     async def run(self) -> None:
         """For ever."""
@@ -128,6 +132,8 @@ class ReconfigurationKeeper:
         """Once, at all that are under way."""
         snapshot = self._catalog.newest
         found = list(reconfigured(snapshot))
+        under_way = {(cluster.cluster_id, pending) for cluster, pending in found}
+        self._failing = {key: self._failing[key] for key in self._failing.keys() & under_way}
         hydration: Told = {}
         frontiers: Told = {}
         if any(pending.until_ready for _, pending in found):
@@ -139,15 +145,41 @@ class ReconfigurationKeeper:
                 caught_up=is_caught_up(snapshot, cluster.cluster_id, hydration, frontiers),
                 now_ms=self._clock.now_ms(),
             )
-            if commit is not None:
-                await until_done(
-                    "finishing a reconfiguration",
-                    partial(self._finish, cluster.cluster_id, pending, commit=commit),
-                )
+            if (cluster.cluster_id, pending) in self._failing:
+                await self._roll_back(cluster.cluster_id, pending)
+            elif commit is not None:
+                await self._end(cluster.cluster_id, pending, commit=commit)
+
+    async def _end(self, cluster_id: ClusterId, pending: Reconfiguration, *, commit: bool) -> None:
+        """One that the catalog refuses concerns its own cluster, and must end nothing else."""
+        try:
+            await self._finish(cluster_id, pending, commit=commit)
+        except (CatalogFault, SqlError) as fault:
+            log.error(
+                "a reconfiguration could not be ended as it should, rolling it back",
+                cluster=cluster_id,
+                reason=str(fault),
+            )
+            self._failing[cluster_id, pending] = Trouble(
+                f"rolling back the reconfiguration of cluster {cluster_id}"
+            )
+            await self._roll_back(cluster_id, pending)
+
+    async def _roll_back(self, cluster_id: ClusterId, pending: Reconfiguration) -> None:
+        """Unless that failed a moment ago; it is forgotten when the catalog has it no more."""
+        trouble = self._failing[cluster_id, pending]
+        if trouble.wait_s > 0:
+            return
+        try:
+            await self._finish(cluster_id, pending, commit=False)
+            trouble.over()
+        except (CatalogFault, SqlError) as fault:
+            trouble.met(fault)
 
     async def _finish(
         self, cluster_id: ClusterId, pending: Reconfiguration, *, commit: bool
     ) -> None:
         op = FinishReconfigurationOp(cluster_id=cluster_id, pending=pending, commit=commit)
-        if await append_ops(self._catalog, self._clock, lambda _: [op]):
+        append = partial(append_ops, self._catalog, self._clock, lambda _: [op])
+        if await until_done("finishing a reconfiguration", append):
             log.info("a reconfiguration has ended", cluster=cluster_id, committed=commit)

@@ -76,13 +76,13 @@ class SourceWriter:
                 try:
                     pause_s = await self.round()
                     trouble.over()
+                    await self._wait(tables_moved, pause_s)
                 except PASSING as fault:
                     trouble.met(fault)
                     self._status.stalled(str(fault))
-                    pause_s = trouble.wait_s
+                    await asyncio.sleep(trouble.wait_s)
                 except Gone:
                     return
-                await self._wait(tables_moved, pause_s)
 
     async def _wait(self, tables_moved: Signal, pause_s: float) -> None:
         """Until something is due, or until tables are ahead: then readers may wait for it."""

@@ -45,7 +45,6 @@ class SinkFile:
         """Open and lock; raises Locked, SinkFileError or OSError."""
         parent, name = self._parent(self._directory)
         self._file = self._own(parent, name, self._owner)
-        os.fsync(parent)
 
     def close(self) -> None:
         """Let others write it."""
@@ -82,13 +81,15 @@ class SinkFile:
         begins = f"{owner} begins"
         if said == owner:
             return self._opened(parent, name, _FILE)
-        if said != begins:
-            if _exists(parent, name):
-                whose = f" and belongs to {said}" if said else ""
-                raise SinkFileError(f"file '{self._path}' exists already{whose}")
-            # Said first: a file that is found after this can only be the one made below.
-            _say(mark, begins)
+        if said != begins and _exists(parent, name):
+            whose = f" and belongs to {said}" if said else ""
+            raise SinkFileError(f"file '{self._path}' exists already{whose}")
+        # Said first, and again by whoever finds it said, perhaps not safely: a file that is found
+        # after this can only be the one made below.
+        _say(mark, begins)
+        os.fsync(parent)
         made = self._opened(parent, name, _FILE | os.O_CREAT)
+        os.fsync(parent)
         _say(mark, owner)
         return made
 
@@ -141,14 +142,14 @@ class SinkFile:
         return behind
 
     def write(self, lines: bytes) -> None:
-        """These lines come next. Those that are there already stay; a torn one is cut off."""
+        """These lines come next. A torn one is cut off; those that are there already are written
+        again in place: the kernel gives up what it failed to make safe, and still shows it."""
         same = _same_lines(lines, self._unproven)
         if same == len(lines):
             self._unproven = self._unproven[same:]
-            self._end += same
-            return
-        self._cut(self._end + same)
-        at, left = self._end + same, memoryview(lines)[same:]
+        else:
+            self._cut(self._end + same)
+        at, left = self._end, memoryview(lines)
         while left:
             written = os.pwrite(self._file, left, at)
             at, left = at + written, left[written:]
@@ -175,8 +176,11 @@ class SinkFile:
 
 
 def _say(mark: int, text: str) -> None:
-    os.ftruncate(mark, 0)
-    os.pwrite(mark, text.encode(), 0)
+    """Never is the mark empty meanwhile. Whose a file is begins what says that it is begun, so the
+    one becomes the other at once, by the cut."""
+    said = text.encode()
+    os.pwrite(mark, said, 0)
+    os.ftruncate(mark, len(said))
     os.fsync(mark)
 
 

@@ -121,8 +121,9 @@ class _Attempt:
         match self._plan:
             case CreateMaterializedViewPlan(relation=relation):
                 imports = imports_of(inline_views(relation, self._snapshot, ()), self._snapshot)
-            case CreateSinkPlan(from_id=from_id, path=path):
-                await refuse_existing_file(self._env.sink_directory, path)
+            case CreateSinkPlan(item=item, from_id=from_id, path=path):
+                if self._snapshot.item_named(item.schema_id, item.name) is None:
+                    await refuse_existing_file(self._env.sink_directory, path)
                 imports = imports_by_id([self._snapshot.items[from_id].global_id], self._snapshot)
             case CreateSourcePlan():
                 imports = ()

@@ -4,6 +4,7 @@ An adapter that cannot ask the supervisor, because it runs on another host, has 
 show; it never waits long for them.
 """
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
@@ -31,10 +32,12 @@ async def resource_rows(relation: str, env: Environment, snapshot: Snapshot) -> 
         case "mz_cluster_replica_sizes":
             return _sizes(env)
         case "mz_cluster_usage" | "mz_cluster_replica_history":
+            # On a thread: there is a row for every hour since the first replica came.
             events = await env.catalog.audit_events(snapshot.catalog_ts)
+            rate = env.sizes.credits_per_hour
             if relation == "mz_cluster_usage":
-                return usage_rows(events, env.sizes.credits_per_hour, env.clock.now_ms())
-            return replica_history_rows(events, env.sizes.credits_per_hour)
+                return await asyncio.to_thread(usage_rows, events, rate, env.clock.now_ms())
+            return await asyncio.to_thread(replica_history_rows, events, rate)
         case "mz_cluster_replica_statuses":
             return await _statuses(env, snapshot)
         case "mz_cluster_replica_status_history":

@@ -4,8 +4,10 @@ import time
 import uuid
 
 from evertide.adapter.environment import Environment
+from evertide.adapter.rights.identity import is_superuser
 from evertide.adapter.session import Session
 from evertide.adapter.variables import SERVER_VERSION, VERSION, VERSION_NUMBER
+from evertide.catalog.snapshot import Snapshot
 from evertide.expr.scalar import Literal, Parameter, Scalar, SessionCall
 from evertide.vocab.datum import MICROS_PER_DAY, Interval
 from evertide.vocab.sql_type import (
@@ -28,10 +30,12 @@ _STARTED_US = time.time_ns() // 1_000
 
 
 def session_bindings(
-    session: Session, env: Environment, as_of: Timestamp
+    session: Session, env: Environment, snapshot: Snapshot, as_of: Timestamp
 ) -> dict[Parameter | SessionCall, Scalar]:
     """What stands for each session call. All of a statement's calls of now() agree."""
     literals = _literals(session, env, as_of)
+    superuser = is_superuser(session.role_id, snapshot)
+    literals["mz_is_superuser"] = Literal(superuser, BOOL)
     return {SessionCall(name, literal.type): literal for name, literal in literals.items()}
 
 
@@ -62,7 +66,6 @@ def _literals(session: Session, env: Environment, as_of: Timestamp) -> dict[str,
     installation = uuid.UUID(env.environment_id).bytes
     literals["mz_legacy_installation_id"] = Literal(installation, UUID)
     literals["pg_backend_pid"] = Literal(session.connection_id, INT4)
-    literals["mz_is_superuser"] = Literal(session.login.superuser, BOOL)
     texts_array = array_of(TEXT)
     literals["current_schemas(false)"] = Literal(session.search_path, texts_array)
     implicit = ("mz_catalog", "pg_catalog", *session.search_path)

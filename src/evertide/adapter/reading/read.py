@@ -138,7 +138,7 @@ def _filled(
     if plan.has_parameters or plan.has_session_calls:
         bindings = question.bindings
         if plan.has_session_calls:
-            bindings |= session_bindings(session, env, as_of)
+            bindings |= session_bindings(session, env, snapshot, as_of)
         relation = substitute(relation, bindings)
     if plan.asks_catalog:
         relation = optimize(bind_catalog_functions(relation, snapshot, session))

@@ -10,6 +10,7 @@ from evertide.catalog.ops import (
     CreateClusterReplicaOp,
     DropClusterProfileOp,
     DropClusterReplicaOp,
+    FinishReconfigurationOp,
     MoveReplicaOp,
     Op,
     RenameObjectOp,
@@ -56,6 +57,7 @@ _KNOWN = (
     AlterClusterOp,
     CreateClusterReplicaOp,
     DropClusterReplicaOp,
+    FinishReconfigurationOp,
     MoveReplicaOp,
     RenameObjectOp,
     SetClusterOp,
@@ -65,7 +67,7 @@ _KNOWN = (
 
 def _owned(op: Op, snapshot: Snapshot) -> Iterator[ObjectKey]:
     match op:
-        case AlterClusterOp(cluster_id=cluster_id):
+        case AlterClusterOp(cluster_id=cluster_id) | FinishReconfigurationOp(cluster_id=cluster_id):
             yield "cluster", cluster_id
         case CreateClusterReplicaOp(cluster_id=cluster_id, replica=replica, profile_id=None):
             if not replica.internal:

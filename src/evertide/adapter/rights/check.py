@@ -1,13 +1,13 @@
 """The check itself: what a statement takes against what one snapshot says about a role."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from evertide.adapter.rights.needs import needs_of
 from evertide.catalog.acl import Guarded, acting_roles, letters_on, roles_above, system_letters
 from evertide.catalog.kinds.privileges import names_of_letters
 from evertide.catalog.naming import Named, plain, quoted
-from evertide.catalog.objects import ClusterReplica, ObjectKey, Role
+from evertide.catalog.objects import ClusterProfile, ClusterReplica, ObjectKey, Role
 from evertide.catalog.snapshot import Snapshot
 from evertide.sql.plan.entry import Planned
 from evertide.sql.plan.plans import SessionPlan
@@ -27,15 +27,38 @@ def authorize(planned: Planned, role_id: RoleId, cluster: str, snapshot: Snapsho
     """
     if isinstance(planned.plan, SessionPlan):
         return
+    role = _acting(role_id, snapshot)
+    if not _may_everything(role, snapshot):
+        check(needs_of(planned, cluster, snapshot), role, snapshot)
+
+
+def authorize_commit(
+    taken: Iterable[Privilege], role_id: RoleId | None, snapshot: Snapshot
+) -> None:
+    """Raises 42501 unless this role still has what its collected writes took.
+
+    What is gone needs no right: that it is gone is told by whoever writes to it.
+    """
+    there = [each for each in taken if each.target is None or snapshot.find(each.target)]
+    if role_id is None or not there:
+        return
+    role = _acting(role_id, snapshot)
+    if not _may_everything(role, snapshot):
+        check(Needs(privileges=tuple(there)), role, snapshot)
+
+
+def _acting(role_id: RoleId, snapshot: Snapshot) -> Role:
     role = snapshot.roles.get(role_id)
     if role is None:
         raise InsufficientPrivilege(
             "the role of this session was concurrently dropped",
             hint="Connect again, as a role that exists.",
         )
-    if role.superuser or not checks_are_on(snapshot):
-        return
-    check(needs_of(planned, cluster, snapshot), role, snapshot)
+    return role
+
+
+def _may_everything(role: Role, snapshot: Snapshot) -> bool:
+    return role.superuser or not checks_are_on(snapshot)
 
 
 def checks_are_on(snapshot: Snapshot) -> bool:
@@ -84,7 +107,8 @@ def _is_own(key: ObjectKey, role: Role, above: Collection[RoleId], snapshot: Sna
     """What operators lend, beside what a cluster's owner asked for, is any operator's."""
     found = _named(key, snapshot)
     assert not isinstance(found, Role), "roles have no owner"
-    if isinstance(found, ClusterReplica) and found.internal:
+    lent = isinstance(found, ClusterReplica) and (found.internal or found.profile_id is not None)
+    if lent or isinstance(found, ClusterProfile):
         return role.role_id.startswith("s")
     return found.owner in above
 

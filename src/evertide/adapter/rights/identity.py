@@ -5,6 +5,7 @@ from typing import Final
 from evertide.catalog.objects import Role
 from evertide.catalog.snapshot import Snapshot
 from evertide.vocab.errors import InvalidAuthorization
+from evertide.vocab.ids import RoleId
 
 DEFAULT_USER: Final = "materialize"
 _SYSTEM_PREFIXES: Final = ("mz_", "pg_")
@@ -37,3 +38,9 @@ def default_role(snapshot: Snapshot) -> Role:
     if role is None:
         raise InvalidAuthorization(f'role "{DEFAULT_USER}" does not exist')
     return role
+
+
+def is_superuser(role_id: RoleId | None, snapshot: Snapshot) -> bool:
+    """Whether the role may do everything now, whatever it was when its session began."""
+    role = None if role_id is None else snapshot.roles.get(role_id)
+    return role is not None and role.superuser

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
+from evertide.adapter.rights.identity import is_superuser
 from evertide.adapter.session import Session
 from evertide.catalog.acl import acting_roles
 from evertide.catalog.builtin.registry import BUILTINS
@@ -23,7 +24,7 @@ def rights_rows(name: str, session: Session, snapshot: Snapshot) -> Sequence[Row
     if name in (TABLE_PRIVILEGES, ROLE_TABLE_GRANTS):
         shown = _names(session, snapshot)
         rows = table_privileges(at)
-        if _is_superuser(session, snapshot):
+        if is_superuser(session.role_id, snapshot):
             return list(rows)
         if name == ROLE_TABLE_GRANTS:
             shown.discard(_EVERYONE)
@@ -40,8 +41,3 @@ def _names(session: Session, snapshot: Snapshot) -> set[str]:
     if session.role_id is None:
         return {_EVERYONE}
     return {role_name(snapshot, one) for one in acting_roles(snapshot, session.role_id)}
-
-
-def _is_superuser(session: Session, snapshot: Snapshot) -> bool:
-    role = None if session.role_id is None else snapshot.roles.get(session.role_id)
-    return role is not None and role.superuser

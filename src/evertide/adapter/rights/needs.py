@@ -51,10 +51,10 @@ def needs_of(planned: Planned, cluster: str, snapshot: Snapshot) -> Needs:
     if isinstance(plan, DdlPlan):
         return _ddl_needs(plan, planned.reads, snapshot)
     read = tuple(_reading(planned.reads, cluster, snapshot))
-    return Needs(privileges=(*read, *_data_needs(plan, snapshot)))
+    return Needs(privileges=(*read, *write_needs(plan, snapshot)))
 
 
-def _data_needs(plan: DataPlan, snapshot: Snapshot) -> Iterator[Privilege]:
+def write_needs(plan: DataPlan, snapshot: Snapshot) -> Iterator[Privilege]:
     """What a statement does beside reading."""
     match plan:
         case InsertPlan(table_id=table_id, returning=returning):

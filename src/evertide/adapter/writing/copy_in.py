@@ -183,7 +183,7 @@ def start_copy(
     table = table_of(plan.table_id, snapshot)
     if session.transaction is not None and session.transaction.explicit:
         session.transaction.start_writing()  # refused before the client sends anything
-    bindings = session_bindings(session, env, MIN_TS)
+    bindings = session_bindings(session, env, snapshot, MIN_TS)
     defaults = {
         position: fold_scalar(substitute_scalar(default, bindings))
         for position, default in plan.defaults.items()

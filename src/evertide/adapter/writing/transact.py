@@ -2,9 +2,11 @@
 
 from evertide.adapter.client import CommandResponse
 from evertide.adapter.environment import Environment
+from evertide.adapter.rights.check import authorize_commit
 from evertide.adapter.session import Session
 from evertide.adapter.transaction import Transaction, Writing
 from evertide.adapter.writing.write import commit_transaction
+from evertide.catalog.snapshot import Snapshot
 from evertide.sql.plan.plans import BeginPlan
 from evertide.vocab.errors import Notice
 
@@ -23,8 +25,8 @@ def run_begin(plan: BeginPlan, session: Session) -> CommandResponse:
     return CommandResponse(plan.tag)
 
 
-async def run_commit(session: Session, env: Environment) -> CommandResponse:
-    """Commit what was collected; of a failed transaction nothing is."""
+async def run_commit(session: Session, env: Environment, snapshot: Snapshot) -> CommandResponse:
+    """Commit what was collected, if that is still allowed; of a failed transaction nothing is."""
     transaction = session.transaction
     if transaction is None or not transaction.explicit:
         session.notices.append(_no_transaction())
@@ -36,6 +38,7 @@ async def run_commit(session: Session, env: Environment) -> CommandResponse:
     work = transaction.work
     try:
         if isinstance(work, Writing):
+            authorize_commit(transaction.taken, session.role_id, snapshot)
             await commit_transaction(work, env)
     finally:
         session.end_transaction()

@@ -84,7 +84,7 @@ async def run_insert(
     """INSERT ... VALUES at once, INSERT ... SELECT of stored rows by read-then-write."""
     table = table_of(plan.table_id, snapshot)
     if isinstance(plan.source, LiteralColumns):
-        return await _insert_columns(plan, plan.source.table, table, session, env)
+        return await _insert_columns(plan, plan.source.table, session, env, snapshot)
     question = Question(plan.source.relation, plan.source.finishing, parameters)
 
     def added(rows: Sequence[Row]) -> Change:
@@ -102,13 +102,14 @@ async def run_insert(
     else:
         change = added(await run_read(question, session, env, snapshot))
         await write_change(table, change.write, session, env)
-    return _answer("INSERT 0", change, plan.returning, question, session, env)
+    return _answer("INSERT 0", change, plan.returning, question, session, env, snapshot)
 
 
 async def _insert_columns(
-    plan: InsertPlan, rows: pa.Table, table: Item, session: Session, env: Environment
+    plan: InsertPlan, rows: pa.Table, session: Session, env: Environment, snapshot: Snapshot
 ) -> Response:
     """INSERT of constants that are columns already."""
+    table = table_of(plan.table_id, snapshot)
     for column, values in zip(table.desc.columns, rows.columns, strict=True):
         if not column.nullable and values.null_count:
             raise null_in(column.name, table.name)
@@ -116,7 +117,7 @@ async def _insert_columns(
     shown = [] if plan.returning is None else to_rows(rows, table.desc.types)
     change = Change(TableWrite(table.desc, (), (diffs,)), rows.num_rows, shown)
     await write_change(table, change.write, session, env)
-    return _answer("INSERT 0", change, plan.returning, None, session, env)
+    return _answer("INSERT 0", change, plan.returning, None, session, env, snapshot)
 
 
 async def run_delete(
@@ -139,7 +140,7 @@ async def run_delete(
         return Change(TableWrite(table.desc, [(row, -1) for row in rows]), len(rows), rows)
 
     change = await _read_then_write(table, compute, session, env, snapshot)
-    return _answer("DELETE", change, plan.returning, question, session, env)
+    return _answer("DELETE", change, plan.returning, question, session, env, snapshot)
 
 
 async def run_update(
@@ -169,7 +170,7 @@ async def run_update(
         return Change(new, len(both), added, gone)
 
     change = await _read_then_write(table, compute, session, env, snapshot)
-    return _answer("UPDATE", change, plan.returning, question, session, env)
+    return _answer("UPDATE", change, plan.returning, question, session, env, snapshot)
 
 
 async def _read_then_write(
@@ -321,11 +322,12 @@ def _answer(
     question: Question | None,
     session: Session,
     env: Environment,
+    snapshot: Snapshot,
 ) -> Response:
     if returning is None:
         return CommandResponse(f"{word} {change.count}")
     # What RETURNING may name beside columns; no timestamp was chosen for mz_now().
-    bindings = session_bindings(session, env, MIN_TS)
+    bindings = session_bindings(session, env, snapshot, MIN_TS)
     if question is not None:
         bindings = question.bindings | bindings
     bound = [substitute_scalar(scalar, bindings) for scalar in returning.scalars]

@@ -52,7 +52,7 @@ def template_of(text: str) -> Template | None:
             values.append(string.replace("''", "'"))
         else:
             kinds.append(_kind(int(number)))
-            values.append(number)
+            values.append(str(int(number)))  # -0 is 0, also where it becomes a float
         return f"${len(values)}"
 
     made = _CONSTANT.sub(parameter, text)

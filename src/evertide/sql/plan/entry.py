@@ -22,13 +22,23 @@ from evertide.sql.plan import (
 from evertide.sql.plan.clusters import alter as alter_cluster
 from evertide.sql.plan.clusters import create as cluster
 from evertide.sql.plan.clusters import profile, replica, set_cluster
+from evertide.sql.plan.clusters.active import check_cluster_of_write
 from evertide.sql.plan.clusters.plans import ClusterPlan
 from evertide.sql.plan.context import PlanContext, QueryContext
 from evertide.sql.plan.data_type import resolve_type
 from evertide.sql.plan.external import sink as sink_define
 from evertide.sql.plan.external import source as source_define
 from evertide.sql.plan.parameters import Parameters
-from evertide.sql.plan.plans import DataPlan, DdlPlan, NoticePlan, Plan, PreparePlan
+from evertide.sql.plan.plans import (
+    DataPlan,
+    DdlPlan,
+    DeletePlan,
+    InsertPlan,
+    NoticePlan,
+    Plan,
+    PreparePlan,
+    UpdatePlan,
+)
 from evertide.sql.plan.query import plan_query
 from evertide.sql.plan.roles import define as role
 from evertide.sql.plan.roles import owned as role_owned
@@ -135,6 +145,8 @@ def plan_statement(
             "statement is too deeply nested to be planned",
             hint="Break up the query, for example with views.",
         ) from None
+    if isinstance(plan, InsertPlan | UpdatePlan | DeletePlan):
+        check_cluster_of_write(query)
     reads = tuple(query.dependencies)
     return Planned(plan, parameters.finish(), parameters.needs_values, reads)
 

@@ -12,8 +12,10 @@ from evertide.catalog.durable.upgrade.plain import Plain, PlainRow
 Fields: TypeAlias = dict[str, Plain]
 
 _PART = r'(?:"(?:[^"]|"")*"|[^\s".(]+)'
+_COLUMN = r'(?:"(?:[^"]|"")*"|[^\s".(),]+)'
+_COLUMNS = rf"(?: \({_COLUMN}(?:, {_COLUMN})*\))?"
 # Up to where a definition says in which cluster it runs, if it does.
-_DEFINED = re.compile(rf"CREATE (?:INDEX|MATERIALIZED VIEW) {_PART}(?:\.{_PART})*(?=\s)")
+_DEFINED = re.compile(rf"CREATE (?:INDEX|MATERIALIZED VIEW) {_PART}(?:\.{_PART})*{_COLUMNS}(?=\s)")
 _CLAUSE = re.compile(r"\s+IN CLUSTER\s")
 
 

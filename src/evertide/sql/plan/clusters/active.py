@@ -32,6 +32,15 @@ def check_active_cluster(relation: Relation, query: QueryContext, at: int) -> No
     )
 
 
+def check_cluster_of_write(query: QueryContext) -> None:
+    """What a write reads is looked for in indexes of the active cluster: there must be one.
+
+    Replicas it need not have, as rows are found without them.
+    """
+    if any(not item_id.startswith("s") for item_id in query.dependencies):
+        resolve_cluster(query.plan.cluster, query.plan.snapshot)
+
+
 def _needs_replicas(relation: Relation, query: QueryContext) -> bool:
     system = [item_id.startswith("s") for item_id in query.dependencies]
     if not all(system):

@@ -1,7 +1,7 @@
 """ALTER CLUSTER: another shape, at once or by way of new replicas, another name, another owner."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -17,7 +17,7 @@ from evertide.catalog.objects import (
     UnmanagedCluster,
     VirtualCluster,
 )
-from evertide.catalog.ops import AlterClusterOp, SwapClustersOp
+from evertide.catalog.ops import AlterClusterOp, FinishReconfigurationOp, SwapClustersOp
 from evertide.catalog.snapshot import Snapshot
 from evertide.sql.plan.clusters import options as given
 from evertide.sql.plan.clusters.create import OF_MANAGED, refuse_of_managed, refuse_shape
@@ -43,6 +43,8 @@ from evertide.vocab.errors import (
 )
 
 _TAG = "ALTER CLUSTER"
+# Until it ends a cluster can be changed in no other way, and has twice the replicas.
+LONGEST_WAIT_MS: Final = 24 * 60 * 60 * 1_000
 
 
 class _Wait(NamedTuple):
@@ -61,6 +63,9 @@ def plan_alter_cluster(
     if isinstance(cluster, NoticePlan):
         return cluster
     options = given.by_name(statement.options, given.CLUSTER)
+    given_up = _given_up(cluster, options)
+    if given_up:
+        cluster = _without_pending(cluster)
     variant = _altered(cluster, options, query, statement.at)
     workload = given.workload_class(options, cluster.workload_class, query)
     op = AlterClusterOp(cluster_id=cluster.cluster_id, variant=variant, workload_class=workload)
@@ -71,7 +76,24 @@ def plan_alter_cluster(
     wait = None if option is None else _wait(option)
     if wait is not None and _waits(cluster.variant, variant):
         return _reconfigure(cluster, op, wait, notices)
-    return ChangePlan(tag=_TAG, ops=(op,), notices=notices)
+    return ChangePlan(tag=_TAG, ops=(*given_up, op), notices=notices)
+
+
+def _given_up(cluster: Cluster, options: Options) -> tuple[FinishReconfigurationOp, ...]:
+    """Whoever asks for the size that a cluster has gives up the change to another one."""
+    variant = cluster.variant
+    if not isinstance(variant, ManagedCluster) or variant.pending is None:
+        return ()
+    if "SIZE" not in options or given.text_of(options["SIZE"]) != variant.size:
+        return ()
+    pending = variant.pending
+    return (FinishReconfigurationOp(cluster_id=cluster.cluster_id, pending=pending, commit=False),)
+
+
+def _without_pending(cluster: Cluster) -> Cluster:
+    assert isinstance(cluster.variant, ManagedCluster), "others have nothing pending"
+    variant = msgspec.structs.replace(cluster.variant, pending=None)
+    return msgspec.structs.replace(cluster, variant=variant)
 
 
 def _found(
@@ -220,12 +242,22 @@ def _wait(wait: Option) -> _Wait:
     assert isinstance(group, OptionGroup), "the grammar gives WAIT one of two forms"
     if group.words == "FOR":
         (duration,) = group.options
-        return _Wait(given.span_ms(duration), False, OnTimeout.COMMIT)
+        return _Wait(_bounded(duration), False, OnTimeout.COMMIT)
     options = given.by_name(group.options, ("TIMEOUT", "ON TIMEOUT"))
     if "TIMEOUT" not in options:
         raise SqlSyntaxError("WAIT UNTIL READY needs a TIMEOUT", position=position_of(wait.at))
-    timeout_ms = given.span_ms(options["TIMEOUT"])
-    return _Wait(timeout_ms, True, _on_timeout(options.get("ON TIMEOUT")))
+    return _Wait(_bounded(options["TIMEOUT"]), True, _on_timeout(options.get("ON TIMEOUT")))
+
+
+def _bounded(option: Option) -> int:
+    milliseconds = given.span_ms(option)
+    if milliseconds > LONGEST_WAIT_MS:
+        raise InvalidParameterValue(
+            "a reconfiguration waits for one day at most",
+            hint="Give a shorter duration, such as '1 hour'.",
+            position=position_of(option.at),
+        )
+    return milliseconds
 
 
 def _on_timeout(option: Option | None) -> OnTimeout:

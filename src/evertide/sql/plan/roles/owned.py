@@ -270,6 +270,12 @@ class _Going:
             case Cluster():
                 return found in self.clusters
 
+    def holds_place(self, default: DefaultPrivilege) -> bool:
+        """Whether defaults are for a schema or database that goes, as they do with it."""
+        return default.schema_id in {schema.schema_id for schema in self.schemas} or (
+            default.database_id in {database.database_id for database in self.databases}
+        )
+
 
 def _revocations(
     snapshot: Snapshot, roles: Collection[RoleId], going: _Going, asking: RoleId | None
@@ -285,7 +291,8 @@ def _revocations(
         for role_id in sorted({e.grantee for e in found.privileges if e.grantee in roles}):
             yield RevokePrivilegesOp(target=object_key(found), grantee=role_id, letters=_EVERYTHING)
     for default in snapshot.of_type(DefaultPrivilege):
-        if default.role_id in roles or default.grantee in roles:
+        concerned = default.role_id in roles or default.grantee in roles
+        if concerned and not going.holds_place(default):
             yield SetDefaultPrivilegeOp(msgspec.structs.replace(default, privileges=""))
     if everything:
         for grant in snapshot.of_type(SystemPrivilege):
