@@ -122,8 +122,8 @@ def refuse_pending(cluster: Cluster) -> None:
     if isinstance(cluster.variant, ManagedCluster) and cluster.variant.pending is not None:
         raise ObjectInUse(
             f"cannot alter cluster {cluster.name} with pending updates",
-            hint="Wait until its reconfiguration has finished, or give it up by SET (SIZE …) with the"
-            " size that it has.",
+            hint="Wait until its reconfiguration has finished, or give it up by SET (SIZE …)"
+            " with the size that it has.",
         )
 
 
