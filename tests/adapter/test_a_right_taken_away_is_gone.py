@@ -9,29 +9,11 @@ import pytest
 
 from evertide.adapter.connection import Connection, Connections
 from evertide.adapter.environment import Environment as AdapterEnvironment
-from evertide.catalog.durable.protocol import AppendOutcome
 from evertide.catalog.service import CatalogService
 from evertide.vocab.errors import InsufficientPrivilege, InvalidAuthorization
+from tests.adapter.test_ddl_that_lost_a_race_is_planned_again import OvertakenCatalog
 from tests.catalog.environment import Environment
 from tests.catalog.samples import ENVIRONMENT
-
-
-class OvertakenCatalog:
-    """A catalog in which another session's statement commits before an append, once."""
-
-    def __init__(self, service: CatalogService) -> None:
-        self._service = service
-        self.other: Connection | None = None
-        self.statement = ""
-
-    async def compare_and_append(self, *arguments: Any, **options: Any) -> AppendOutcome:
-        other, self.other = self.other, None
-        if other is not None:
-            await run(other, self.statement)
-        return await self._service.compare_and_append(*arguments, **options)
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._service, name)
 
 
 class Site:

@@ -13,6 +13,7 @@ import structlog
 
 from evertide.controller.statuses import Facts
 from evertide.dataflow.channel import Channel, FrameTooLarge
+from evertide.dataflow.listening import Listening
 from evertide.dataflow.protocol import (
     AcknowledgeCommand,
     CancelCommand,
@@ -34,24 +35,14 @@ class ReportServer:
 
     def __init__(self, reports: Reports) -> None:
         self._reports = reports
-        self._server: asyncio.Server | None = None
-        self._connections: set[asyncio.Task[None]] = set()
+        self._listening = Listening(self._serve)
 
     async def start(self, path: Path) -> None:
-        self._server = await asyncio.start_unix_server(self._accept, str(path))
+        await self._listening.start(path)
 
     async def stop(self) -> None:
         """Ends the connections too."""
-        if self._server is not None:
-            self._server.close()
-        for connection in self._connections:
-            connection.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = asyncio.create_task(self._serve(reader, writer))
-        self._connections.add(connection)
-        connection.add_done_callback(self._connections.discard)
+        await self._listening.stop()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One adapter's connection; what cannot be read ends it."""

@@ -2,5 +2,6 @@
 
 Promises pure functions from optimised expressions to dataflow descriptions and delta plans, and
 the commands and responses that a replica understands. Refuses to know how any of it is executed.
-Files in order of use: description, build, delta_plan, delta, plan_codec, protocol, channel.
+Files in order of use: description, build, delta_plan, delta, plan_codec, protocol, channel,
+listening.
 """

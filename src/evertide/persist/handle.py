@@ -62,7 +62,8 @@ class PersistClient:
         self.blob = blob
         self.watch = Watch(notifier or LocalNotifier())
         rings = isinstance(consensus, TellingConsensus) and consensus.rings
-        told = self.watch.announce_here if rings else self.watch.announce
+        # Where the store that made a change has told other processes already, only this one is.
+        told = self.watch.wake if rings else self.watch.announce
         self.machine = Machine(consensus, told)
         self.reader = ShardReader(self.machine, blob, cache_bytes=cache_bytes)
         clock = clock or SystemClock()

@@ -11,6 +11,7 @@ import structlog
 
 from evertide.dataflow.channel import Channel, FrameTooLarge
 from evertide.dataflow.description import Import, IndexExport
+from evertide.dataflow.listening import Listening
 from evertide.dataflow.protocol import (
     AcknowledgeCommand,
     CancelCommand,
@@ -84,25 +85,14 @@ class PeekServer:
         self._subscribes = subscribes
         self._catalog = catalog
         self._one_shot = one_shot
-        self._server: asyncio.Server | None = None
-        self._connections: set[asyncio.Task[None]] = set()
+        self._listening = Listening(self._serve)
 
     async def start(self, path: Path) -> None:
-        self._server = await asyncio.start_unix_server(self._accept, str(path))
+        await self._listening.start(path)
 
     async def stop(self) -> None:
         """Ends the connections too; adapters see them close."""
-        if self._server is not None:
-            self._server.close()
-        for connection in self._connections:
-            connection.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
-
-    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Not a coroutine: a task that asyncio made of one would log its own cancellation."""
-        connection = asyncio.create_task(self._serve(reader, writer))
-        self._connections.add(connection)
-        connection.add_done_callback(self._connections.discard)
+        await self._listening.stop()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One adapter's connection: requests run side by side, and end with it."""

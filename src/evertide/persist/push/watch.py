@@ -56,10 +56,6 @@ class Watch:
         self.wake(shard_ids)
         self._notifier.publish(shard_ids)
 
-    def announce_here(self, shard_ids: Collection[ShardId]) -> None:
-        """The same where the store that made the change has told other processes already."""
-        self.wake(shard_ids)
-
     def wake(self, shard_ids: Collection[ShardId] | None) -> None:
         """These shards may have changed; None: any of them."""
         for shard_id in list(self._signals) if shard_ids is None else shard_ids:
