@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from tests.support.postgres import PSQL
-from tests.support.server import Server
+from tests.support.server import running_server
 from tests.wire.psql.commands import DATABASE, LONG, OBJECTS, SETUP, SHOWN
 
 FOLDER = Path(__file__).parent / "psql"
@@ -25,7 +25,7 @@ MARK = "=== "
 
 @dataclass(frozen=True)
 class Place:
-    """A database of its own on the server that all tests share."""
+    """A database on a server of its own: roles and settings belong to all databases of one."""
 
     dsn: str
     connection: "psycopg.Connection[tuple]"
@@ -43,15 +43,14 @@ class Place:
 
 
 @pytest.fixture(scope="module")
-def place(server: Server) -> Iterator[Place]:
-    with server.connect() as connection:
-        connection.execute(f"CREATE DATABASE {DATABASE}")
-    with server.connect(dbname=DATABASE) as connection:
-        for statement in SETUP:
-            connection.execute(statement)
-        yield Place(server.dsn().replace("/materialize", f"/{DATABASE}"), connection)
-    with server.connect() as connection:
-        connection.execute(f"DROP DATABASE {DATABASE} CASCADE")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with running_server(tmp_path_factory.mktemp("psql") / "data") as server:
+        with server.connect() as connection:
+            connection.execute(f"CREATE DATABASE {DATABASE}")
+        with server.connect(dbname=DATABASE) as connection:
+            for statement in SETUP:
+                connection.execute(statement)
+            yield Place(server.dsn().replace("/materialize", f"/{DATABASE}"), connection)
 
 
 @pytest.fixture(scope="module")
