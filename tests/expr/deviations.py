@@ -19,7 +19,8 @@ NOT_COMPARED: dict[str, str] = {
     "pack_member": "makes an aggregate's argument",
     "digest": "an extension in PostgreSQL", "hmac": "an extension in PostgreSQL",
     "constant_time_eq": "the peer's own", "list": "PostgreSQL has no lists",
-    "mz_at_most_one_row": "inserted by the planner",
+    "mz_at_most_one_row": "inserted by the planner", "mz_key": "inserted by the planner",
+    "mz_joined_keys": "inserted by the planner",
     **dict.fromkeys(
         ("obj_description", "col_description", "shobj_description", "pg_get_expr"),
         "answers for every object alike; PostgreSQL looks into its catalog",

@@ -1,10 +1,11 @@
 """Arguments for functions whose text means something: units, patterns, encodings, zones."""
 
 from collections.abc import Iterator
+from decimal import Decimal
 
 from evertide.expr.functions.row import ScalarFunction
-from evertide.vocab.datum import Datum, Interval
-from evertide.vocab.sql_type import FLOAT8, INT8, INTERVAL, JSONB, TEXT
+from evertide.vocab.datum import Datum, Interval, reduce_numeric
+from evertide.vocab.sql_type import FLOAT8, INT8, INTERVAL, JSONB, NUMERIC, TEXT, SqlType
 from tests.expr.lowering_vectors import values_of, vectors
 
 UNITS: list[Datum] = [
@@ -30,6 +31,15 @@ TEMPLATES: list[Datum] = [
     '"HH:MI is" HH:MI "\\"quoted\\""', "HH24--text--MI", "YYYYTH DDth Jth HH24th",
     "W IW IYYY IDDD ID", "HH12:MI AM pm a.m. P.M. BC a.d.", "yyyy-mm-dd", "FF1 FF3 FF6",
     "TZ tz TZH:TZM OF", "x\\y",
+]  # fmt: skip
+DOCUMENTS: list[Datum] = [
+    '{"a":[1,2,{"b":null}],"c":"x"}', "[1,[2,3],4]", "{}", "[]", '"scalar"', '{"a":{"b":{"c":1}}}',
+    '[{"a":1},{"b":[]}]',
+]  # fmt: skip
+PATHS: list[Datum] = [
+    (), ("a",), ("a", "1"), ("a", "-1"), ("a", "-9"), ("a", "9"), ("a", "2", "b"), ("a", "b", "c"),
+    ("0",), ("1", "0"), ("-1",), ("-4",), ("7",), ("x",), ("x", "y"), ("c", "d"), ("1", "z"),
+    ("a", None), (None,), ("0", "a"), (" 1",), ("+1",), ("1.5",), ("99999999999",),
 ]  # fmt: skip
 LENGTHS: list[Datum] = [0, 1, -1, 2, 3, -2, 5, 100, 2**31 - 1, -(2**31)]
 SPECIAL: dict[tuple[str, int], list[Datum]] = {
@@ -93,6 +103,26 @@ SPECIAL: dict[tuple[str, int], list[Datum]] = {
     ("make_time", 0): [0, 23, 24, 25, -1],
     ("make_time", 1): [0, 59, 60],
     ("make_time", 2): [0.0, 59.999999, 60.0, 1.5, 61.0],
+    **{(name, 0): DOCUMENTS for name in ("jsonb_set", "jsonb_insert", "#-")},
+    **{(name, 1): PATHS for name in ("jsonb_set", "jsonb_insert", "#-")},
+    **{(name, 0): DOCUMENTS for name in ("jsonb_extract_path", "jsonb_extract_path_text")},
+    **{
+        (name, place): ["a", "b", "c", "0", "1", "-1", "x"]
+        for name in ("jsonb_extract_path", "jsonb_extract_path_text")
+        for place in (1, 2, 3)
+    },
+    ("jsonb_object", 0): [("a", "b"), ("a", "1", "a", None), ("a",), (None, "b"), (), ("k", "l")],
+    ("jsonb_object", 1): [("1", "2"), (None, "x"), ("1",), ()],
+    ("width_bucket", 0): [0, 1, 5, 9, 10, 11, -3],
+    ("width_bucket", 1): [0, 10, 0, 1],
+    ("width_bucket", 2): [10, 0, 5, 1],
+    ("width_bucket", 3): [5, 1, 0, -1, 3, 2**31 - 1],
+    ("factorial", 0): [0, 1, 5, 20, 33, 34, -1, 40],
+    ("trim_array", 1): [0, 1, 2, -1, 99],
+    **{(name, 1): [0, 1, 2, -1, 7, 8] for name in ("set_byte", "set_bit", "get_bit", "get_byte")},
+    ("set_bit", 2): [0, 1, 2, -1],
+    ("set_byte", 2): [0, 255, 256, -1, 65],
+    **{(name, 1): PATTERNS for name in ("regexp_instr", "regexp_substr")},
     ("pg_encoding_to_char", 0): [0, 6, 8, 99],
     ("format_type", 1): [-1, 0, 4, 14, (10 << 16 | 2) + 4],
 }
@@ -115,10 +145,18 @@ def arguments_for(function: ScalarFunction) -> Iterator[tuple[Datum, ...]]:
         changed = list(row)
         for position, values in special.items():
             if position < len(changed) and changed[position] is not None:
-                changed[position] = values[(turn + turn // len(values) * position) % len(values)]
+                value = values[(turn + turn // len(values) * position) % len(values)]
+                changed[position] = _number(types[position], value)
         yield tuple(changed)
     if INTERVAL in types and FLOAT8 in types:
         yield from _interval_products(function)
+
+
+def _number(sql_type: SqlType, value: Datum) -> Datum:
+    """Integers as numbers of the type that is asked for."""
+    if type(value) is not int or sql_type not in (FLOAT8, NUMERIC):
+        return value
+    return float(value) if sql_type == FLOAT8 else reduce_numeric(Decimal(value))
 
 
 def _interval_products(function: ScalarFunction) -> Iterator[tuple[Datum, ...]]:

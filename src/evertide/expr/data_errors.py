@@ -15,6 +15,10 @@ class InvalidArgumentForPower(SqlError):
     sqlstate = "2201F"
 
 
+class InvalidArgumentForWidthBucket(SqlError):
+    sqlstate = "2201G"
+
+
 class InvalidRegularExpression(SqlError):
     sqlstate = "2201B"
 

@@ -21,14 +21,15 @@ def compile_flat_rows(
 ) -> FlatRows:
     """A function from a row to the columns that its flat map adds, once per row it gives.
 
-    A NULL argument gives no rows. It raises SqlError where an argument or the function fails.
+    A NULL argument of a strict function gives no rows. It raises SqlError where an argument or the
+    function fails.
     """
     compiled = [compile_scalar(argument) for argument in arguments]
-    body = function.body
+    body, strict = function.body, function.strict
 
     def rows(row: Row) -> list[Row]:
         values = [argument(row) for argument in compiled]
-        if any(value is None for value in values):
+        if strict and any(value is None for value in values):
             return []
         given: list[Row] = list(islice(body(*values), MOST_FLAT_ROWS + 1))
         if len(given) > MOST_FLAT_ROWS:

@@ -6,6 +6,7 @@ from evertide.expr.relation_walk import scalars_of
 from evertide.expr.scalar import Call, Scalar
 from evertide.expr.scalar_walk import children
 from evertide.expr.traverse import walk
+from evertide.vocab.sql_type import Kind
 
 
 def interpreted_only(relation: Relation) -> str | None:
@@ -19,7 +20,14 @@ def interpreted_only(relation: Relation) -> str | None:
             found = _catalog_function(scalar)
             if found is not None:
                 return f"catalog function {found}"
+            if _has_row(scalar):
+                return "a row as a value"
     return None
+
+
+def _has_row(scalar: Scalar) -> bool:
+    """Rows have no place in stored columns, nor in Spark's."""
+    return scalar.type.kind is Kind.RECORD or any(_has_row(part) for part in children(scalar))
 
 
 def _catalog_function(scalar: Scalar) -> str | None:

@@ -128,8 +128,8 @@ def iterate(core: LetRec, advance: Callable[[int], bool]) -> str | None:
 def limit_exceeded(iterations: int) -> ProgramLimitExceeded:
     """A recursion went on when its iterations were used up."""
     return ProgramLimitExceeded(
-        f"recursive query exceeded the recursion limit {iterations}",
-        hint="Use RETURN AT RECURSION LIMIT to get what there is when the limit is reached.",
+        f"Recursive query exceeded the recursion limit {iterations}. (Use RETURN AT RECURSION LIMIT"
+        " to not error, but return the current state as the final result when reaching the limit.)"
     )
 
 

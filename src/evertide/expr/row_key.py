@@ -28,8 +28,11 @@ T = TypeVar("T")
 
 # Kinds whose SQL equality is not Python's, or whose NaN Python finds different from itself.
 _PECULIAR: Final = frozenset(
-    {Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC, Kind.INTERVAL, Kind.BPCHAR, Kind.ARRAY, Kind.LIST}
-)
+    {
+        Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC, Kind.INTERVAL, Kind.BPCHAR, Kind.ARRAY, Kind.LIST,
+        Kind.RECORD,
+    }
+)  # fmt: skip
 _AMBIGUOUS: Final = frozenset({Kind.FLOAT4, Kind.FLOAT8, Kind.INTERVAL, Kind.BPCHAR})
 _NULL_FIRST, _NULL_LAST = b"\x00", b"\xff"
 _INVERTED: Final = bytes(255 - byte for byte in range(256))
@@ -41,6 +44,8 @@ def is_ambiguous(sql_type: SqlType) -> bool:
     if sql_type.kind in (Kind.ARRAY, Kind.LIST):
         assert sql_type.element is not None, "an array or list has an element type"
         return is_ambiguous(sql_type.element)
+    if sql_type.fields is not None:
+        return any(is_ambiguous(field) for _, field in sql_type.fields)
     return sql_type.kind in _AMBIGUOUS
 
 
@@ -118,6 +123,8 @@ def _needs_identity(sql_type: SqlType) -> bool:
     if sql_type.kind in (Kind.ARRAY, Kind.LIST):
         assert sql_type.element is not None, "an array or list has an element type"
         return _needs_identity(sql_type.element)
+    if sql_type.fields is not None:
+        return any(_needs_identity(field) for _, field in sql_type.fields)
     return sql_type.kind in (Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC)
 
 

@@ -51,6 +51,8 @@ def plain_type(sql_type: SqlType) -> Plain:
     """A type; its kind alone where it has nothing else."""
     if sql_type == SqlType(sql_type.kind):
         return sql_type.kind.value
+    if sql_type.fields is not None:
+        return [sql_type.kind.value, [[name, plain_type(field)] for name, field in sql_type.fields]]
     element = None if sql_type.element is None else plain_type(sql_type.element)
     return [sql_type.kind.value, sql_type.precision, sql_type.scale, sql_type.length, element]
 
@@ -69,6 +71,11 @@ def read_type(plain: Plain) -> SqlType:
         ]:
             inside = None if element is None else read_type(element)
             return SqlType(Kind(kind), precision, scale, length, inside)
+        case [str(kind), list(fields)]:
+            pairs = [as_list(field) for field in fields]
+            return SqlType(
+                Kind(kind), fields=tuple((as_str(pair[0]), read_type(pair[1])) for pair in pairs)
+            )
         case _:
             raise UnreadablePlan(f"not a type: {plain!r}")
 
@@ -98,6 +105,9 @@ def plain_datum(sql_type: SqlType, datum: Datum) -> Plain:
             if sql_type.element.kind not in _CHANGED:
                 return cast("list[Plain]", list(parts))
             return [plain_datum(sql_type.element, part) for part in parts]
+        case Kind.RECORD:
+            given = zip(sql_type.fields or (), cast("tuple[Datum, ...]", datum), strict=True)
+            return [plain_datum(field, part) for (_, field), part in given]
         case _:
             return cast(Plain, datum)
 
@@ -114,6 +124,9 @@ def read_datum(sql_type: SqlType, plain: Plain) -> Datum:
         case Kind.ARRAY | Kind.LIST:
             assert sql_type.element is not None, "an array or list has an element type"
             return tuple([read_datum(sql_type.element, part) for part in as_list(plain)])
+        case Kind.RECORD:
+            given = zip(sql_type.fields or (), as_list(plain), strict=True)
+            return tuple([read_datum(field, part) for (_, field), part in given])
         case _:
             if isinstance(plain, list):
                 raise UnreadablePlan(f"not a value of type {sql_type}: {plain!r}")

@@ -16,6 +16,7 @@ from evertide.expr.float_text import float4_text, float8_text
 from evertide.expr.interval_text import format_interval
 from evertide.expr.map_text import map_text
 from evertide.expr.numeric_value import numeric_text
+from evertide.expr.record_text import record_text
 from evertide.expr.type_names import type_name
 from evertide.vocab.datum import Datum
 from evertide.vocab.errors import FeatureNotSupported
@@ -39,6 +40,9 @@ def formatter(sql_type: SqlType) -> Formatter:
         assert sql_type.element is not None, "a map has a value type"
         format_value = formatter(sql_type.element)
         return lambda datum: map_text(datum, format_value)
+    if sql_type.fields is not None:
+        formatters = [formatter(field) for _, field in sql_type.fields]
+        return lambda datum: record_text(datum, formatters)
     found = _FORMATTERS.get(sql_type.kind)
     if found is None:
         raise FeatureNotSupported(f"output of a value of type {sql_type} is not supported")

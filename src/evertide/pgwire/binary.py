@@ -5,7 +5,7 @@ one size need a single pack. Dates and times count from 2000-01-01 on the wire a
 in datums. Types of text go through the text formats, which own padding, cutting and checks.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import partial
 from struct import Struct
@@ -39,6 +39,7 @@ Decoder: TypeAlias = Callable[[bytes], Datum]
 NULL_FIELD = b"\xff\xff\xff\xff"
 
 _pack_length = Struct("!i").pack
+_pack_oid = Struct("!I").pack
 
 # Types whose body is one number: how struct calls it.
 _NUMBERS: dict[Kind, str] = {
@@ -72,6 +73,8 @@ def field_encoder(sql_type: SqlType) -> FieldEncoder:
         return text_field_encoder(sql_type)
     if kind is Kind.ARRAY:
         return _array_encoder(sql_type)
+    if sql_type.fields is not None:
+        return partial(_record_field, [(t.oid, field_encoder(t)) for _, t in sql_type.fields])
     if kind is Kind.NUMERIC:
         return partial(_numeric_field, scale=sql_type.scale or 0)
     if kind is Kind.JSONB:
@@ -293,6 +296,15 @@ def _array_field(encode_element: FieldEncoder, element_oid: int, datum: Datum) -
     fields = [NULL_FIELD if item is None else encode_element(item) for item in datum]
     header = _ARRAY_HEADER.pack(1, int(None in datum), element_oid)
     return _field(header + _ARRAY_DIMENSION.pack(len(datum), 1) + b"".join(fields))
+
+
+def _record_field(encoders: Sequence[tuple[int, FieldEncoder]], datum: Datum) -> bytes:
+    assert isinstance(datum, tuple)
+    fields = [
+        _pack_oid(oid) + (NULL_FIELD if item is None else encode(item))
+        for (oid, encode), item in zip(encoders, datum, strict=True)
+    ]
+    return _field(_pack_length(len(fields)) + b"".join(fields))
 
 
 def _array_decoder(sql_type: SqlType) -> Decoder:

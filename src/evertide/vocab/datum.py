@@ -17,7 +17,7 @@ A datum is the *physical* value of its column's SqlType; it does not say its own
 | interval                       | Interval(months, days, micros)                          |
 | uuid                           | bytes, 16 of them                                       |
 | jsonb                          | str, canonical compact text: keys sorted, numbers reduced |
-| array, list                    | tuple of datums                                         |
+| array, list, record            | tuple of datums                                         |
 | SQL NULL                       | None                                                    |
 
 Integers for dates and times carry PostgreSQL's whole range and its infinities, which neither

@@ -102,7 +102,8 @@ class SqlType:
     """One type of a column or an expression.
 
     `precision` and `scale` are those of numeric(p, s); `length` that of varchar(n) and char(n).
-    None means unconstrained. `element` is set for arrays, lists and maps only.
+    None means unconstrained. `element` is set for arrays, lists and maps only, `fields` (names and
+    types) for records only.
     """
 
     kind: Kind
@@ -110,6 +111,7 @@ class SqlType:
     scale: int | None = None
     length: int | None = None
     element: "SqlType | None" = None
+    fields: "tuple[tuple[str, SqlType], ...] | None" = None
 
     @property
     def oid(self) -> int:
@@ -143,6 +145,8 @@ class SqlType:
             return f"{self.element} list"
         if self.kind is Kind.MAP:
             return f"map[text=>{self.element}]"
+        if self.fields is not None:
+            return f"record({','.join(f'{name}: {field}' for name, field in self.fields)})"
         name = _SQL_NAMES.get(self.kind, self.kind.value)
         if self.precision is not None:
             return f"{name}({self.precision},{self.scale or 0})"
@@ -174,6 +178,15 @@ UNKNOWN = SqlType(Kind.UNKNOWN)
 def array_of(element: SqlType) -> SqlType:
     """The array type with these elements."""
     return SqlType(Kind.ARRAY, element=element)
+
+
+def record_of(*fields: tuple[str, SqlType]) -> SqlType:
+    """The type of a row with these fields.
+
+    >>> str(record_of(("a", INT4), ("b", TEXT)))
+    'record(a: integer,b: text)'
+    """
+    return SqlType(Kind.RECORD, fields=fields)
 
 
 _BY_OID = {oid: SqlType(kind) for kind, (oid, _) in _OIDS.items()}

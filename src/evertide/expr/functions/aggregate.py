@@ -4,8 +4,10 @@ An aggregate that takes several arguments, or that keeps NULLs, has its argument
 datum by a scalar function, which `packing` gives: an AggregateCall has one argument only.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import reduce
+from operator import and_, or_, xor
 from typing import Final
 
 from evertide.expr.float_text import to_float4
@@ -187,6 +189,17 @@ _EXTREMES: Final = tuple(
     for t in (*COMPARED, *ARRAYS, *LISTS)
     for name, body in (("min", _first), ("max", _last))
 )
+
+
+def _bits(combine: Callable[[int, int], int]) -> Callable[[Sequence[int]], int | None]:
+    return lambda values: reduce(combine, values) if values else None
+
+
+_BITS: Final = tuple(
+    _rows_aggregate(name, (t,), t, _bits(combine))
+    for t in (INT2, INT4, INT8)
+    for name, combine in (("bit_and", and_), ("bit_or", or_), ("bit_xor", xor))
+)
 _TRUTHS: Final = (
     _rows_aggregate("bool_and", (BOOL,), BOOL, _first),
     _rows_aggregate("every", (BOOL,), BOOL, _first),
@@ -227,6 +240,7 @@ AGGREGATES: Final = (
     *_AVERAGES,
     *_EXTREMES,
     *_TRUTHS,
+    *_BITS,
     *STATISTICS,
     *_PACKED,
 )

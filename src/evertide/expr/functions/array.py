@@ -41,15 +41,17 @@ def _slice(array: Elements, first: int | None, last: int | None) -> Elements | N
     return array[max(first, 1) - 1 : max(last, 0)]
 
 
-def _append(array: Elements | None, element: Datum) -> Elements:
+def append(array: Elements | None, element: Datum) -> Elements:
+    """An element at the end; a missing array is empty."""
     return (*(array or ()), element)
 
 
-def _prepend(element: Datum, array: Elements | None) -> Elements:
+def prepend(element: Datum, array: Elements | None) -> Elements:
+    """An element at the start; a missing array is empty."""
     return (element, *(array or ()))
 
 
-def _join(left: Elements | None, right: Elements | None) -> Elements | None:
+def join(left: Elements | None, right: Elements | None) -> Elements | None:
     """A missing array is passed over, as PostgreSQL does."""
     if left is None or right is None:
         return right if left is None else left
@@ -60,7 +62,7 @@ def _construct(*elements: Datum) -> Elements:
     return elements
 
 
-def _same(element: SqlType) -> Callable[[Datum, Datum], bool]:
+def same_element(element: SqlType) -> Callable[[Datum, Datum], bool]:
     """SQL's equality, with NULL equal to NULL."""
     key = sort_key(element)
 
@@ -95,7 +97,7 @@ class _Members:
 
 
 def _search_rows(element: SqlType) -> list[ScalarFunction]:
-    array, same = array_of(element), _same(element)
+    array, same = array_of(element), same_element(element)
     members = _Members(element)
 
     def contains_element(wanted: Datum, elements: Elements | None) -> bool | None:
@@ -151,12 +153,12 @@ def _lenient(
 def _build_rows(element: SqlType) -> list[ScalarFunction]:
     array = array_of(element)
     return [
-        _lenient("array_append", (array, element), array, _append),
-        _lenient("array_prepend", (element, array), array, _prepend),
-        _lenient("array_cat", (array, array), array, _join),
-        _lenient("||", (array, element), array, _append),
-        _lenient("||", (element, array), array, _prepend),
-        _lenient("||", (array, array), array, _join),
+        _lenient("array_append", (array, element), array, append),
+        _lenient("array_prepend", (element, array), array, prepend),
+        _lenient("array_cat", (array, array), array, join),
+        _lenient("||", (array, element), array, append),
+        _lenient("||", (element, array), array, prepend),
+        _lenient("||", (array, array), array, join),
         ScalarFunction("array", (element,), array, _construct, strict=False, variadic=True),
         ScalarFunction(
             "list",
@@ -207,7 +209,7 @@ def _text_rows(element: SqlType) -> list[ScalarFunction]:
     ]
 
 
-def _split(text: str | None, separator: str | None, null: str | None = None) -> Elements | None:
+def split_text(text: str | None, separator: str | None, null: str | None = None) -> Elements | None:
     """Text cut at a separator; at every character if that is NULL, nowhere if it is empty."""
     if text is None:
         return None
@@ -224,6 +226,6 @@ ROWS: Final = (
         for family in (_size_rows, _search_rows, _build_rows, _text_rows)
         for row in family(element)
     ),
-    _lenient("string_to_array", (TEXT, TEXT), TEXT_ARRAY, _split),
-    _lenient("string_to_array", (TEXT, TEXT, TEXT), TEXT_ARRAY, _split),
+    _lenient("string_to_array", (TEXT, TEXT), TEXT_ARRAY, split_text),
+    _lenient("string_to_array", (TEXT, TEXT, TEXT), TEXT_ARRAY, split_text),
 )

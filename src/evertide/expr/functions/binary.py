@@ -86,6 +86,25 @@ def _get_bit(value: bytes, index: int) -> int:
     return value[index // 8] >> (index % 8) & 1
 
 
+def _set_byte(value: bytes, index: int, new: int) -> bytes:
+    if not 0 <= index < len(value):
+        raise ArraySubscriptError(f"index {index} out of valid range, 0..{len(value) - 1}")
+    return value[:index] + bytes([new & 0xFF]) + value[index + 1 :]
+
+
+def _set_bit(value: bytes, index: int, new: int) -> bytes:
+    if not 0 <= index < 8 * len(value):
+        raise ArraySubscriptError(f"index {index} out of valid range, 0..{8 * len(value) - 1}")
+    if new not in (0, 1):
+        raise InvalidParameterValue("new bit must be 0 or 1")
+    byte, bit = value[index // 8], 1 << (index % 8)
+    return _set_byte(value, index // 8, byte | bit if new else byte & ~bit)
+
+
+def _bit_count(value: bytes) -> int:
+    return int.from_bytes(value).bit_count()
+
+
 def _substring(value: bytes, start: int, length: int | None = None) -> bytes:
     if length is None:
         return value[max(start - 1, 0) :]
@@ -114,6 +133,9 @@ ROWS: Final = (
     partial("decode", (TEXT, TEXT), BYTEA, decode),
     partial("get_byte", (BYTEA, INT4), INT4, _get_byte),
     partial("get_bit", (BYTEA, INT8), INT4, _get_bit),
+    partial("set_byte", (BYTEA, INT4, INT4), BYTEA, _set_byte),
+    partial("set_bit", (BYTEA, INT8, INT4), BYTEA, _set_bit),
+    total("bit_count", (BYTEA,), INT8, _bit_count),
     *(total(name, (BYTEA, INT8), BYTEA, _substring) for name in ("substring", "substr")),
     *(partial(name, (BYTEA, INT8, INT8), BYTEA, _substring) for name in ("substring", "substr")),
     total("md5", (BYTEA,), TEXT, _md5, "md5({0})"),

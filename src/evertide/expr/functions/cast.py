@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 from evertide.expr.functions import conversion, jsonb_conversion, text_conversion
+from evertide.expr.functions.record import is_record, text_of_row
 from evertide.expr.functions.row import ScalarFunction
 from evertide.expr.functions.text_conversion import cast_name, elementwise
 from evertide.expr.functions.type_groups import (
@@ -175,6 +176,9 @@ def find_cast(source: SqlType, target: SqlType) -> Cast | None:
     if plain_source == plain_target:
         return Cast(source, target, CastContext.IMPLICIT, modifier)
     pair = (plain_source, plain_target)
+    if is_record(plain_source) and plain_target == TEXT:
+        step = CastStep(text_of_row(plain_source))
+        return Cast(source, target, CastContext.ASSIGNMENT, (step,))
     row = _BY_TYPES.get(pair) or _SEQUENCES_BY_TYPES.get(pair)
     if row is None:
         return None

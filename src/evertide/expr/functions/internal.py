@@ -3,10 +3,13 @@
 from typing import Final
 
 from evertide.expr.functions.build import guarded
+from evertide.expr.functions.row import ScalarFunction
+from evertide.expr.functions.type_groups import EVERY_TYPE
+from evertide.persist.coding.keys import key_encoder
 from evertide.vocab.errors import CardinalityViolation
-from evertide.vocab.sql_type import BOOL, INT8
+from evertide.vocab.sql_type import BOOL, BYTEA, INT8
 
-_TWO_ROWS: Final = "more than one row returned by a subquery used as an expression"
+_TWO_ROWS: Final = "more than one record produced in subquery"
 
 
 def _at_most_one_row(count: int) -> bool:
@@ -15,7 +18,19 @@ def _at_most_one_row(count: int) -> bool:
     return True
 
 
+def _joined(*keys: bytes) -> bytes:
+    return b"".join(keys)
+
+
+# A row's fields as one value: such values are equal where the rows are, NULL being equal to NULL.
+_KEYS: Final = tuple(
+    ScalarFunction("mz_key", (one,), BYTEA, key_encoder(one), strict=False) for one in EVERY_TYPE
+)
+_JOINED: Final = ScalarFunction("mz_joined_keys", (BYTEA,), BYTEA, _joined, variadic=True)
+
 ROWS: Final = (
+    *_KEYS,
+    _JOINED,
     guarded(
         "mz_at_most_one_row",
         (INT8,),

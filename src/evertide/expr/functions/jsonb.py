@@ -85,11 +85,13 @@ def _position(step: str) -> int | None:
     return int(stripped) if plausible else None
 
 
-def _get_path(value: str, path: tuple[str | None, ...]) -> str | None:
+def follow(value: str, path: tuple[str | None, ...]) -> str | None:
+    """What is at the end of a path."""
     return _as_jsonb(_follow(read_canonical(value), path))
 
 
-def _get_path_text(value: str, path: tuple[str | None, ...]) -> str | None:
+def follow_text(value: str, path: tuple[str | None, ...]) -> str | None:
+    """What is at the end of a path, as text."""
     return _as_text(_follow(read_canonical(value), path))
 
 
@@ -289,8 +291,8 @@ ROWS: Final = (
             total(name, (JSONB, INT8), result, element),
         )
     ),
-    total("#>", (JSONB, TEXT_ARRAY), JSONB, _get_path),
-    total("#>>", (JSONB, TEXT_ARRAY), TEXT, _get_path_text),
+    total("#>", (JSONB, TEXT_ARRAY), JSONB, follow),
+    total("#>>", (JSONB, TEXT_ARRAY), TEXT, follow_text),
     *(total(name, (JSONB, JSONB), BOOL, body) for name, body in _TESTS.items()),
     total("?", (JSONB, TEXT), BOOL, _exists),
     total("?|", (JSONB, TEXT_ARRAY), BOOL, _exists_any),

@@ -23,9 +23,10 @@ _FIRST_OID: Final = 1 << 31
 _INTERNAL: Final = frozenset(
     {
         "array", "array_contains", "array_get", "array_slice", "boolout", "bpcharout", "greatest",
-        "is_distinct_from", "is_false", "is_true", "least", "list", "mz_at_most_one_row", "not",
-        "pack", "pack_member", "pack_text", "regcollationout", "regconfigout", "regdictionaryout",
-        "regnamespaceout", "regoperatorout", "regoperout", "regprocedureout", "regroleout",
+        "is_distinct_from", "is_false", "is_true", "least", "list", "mz_at_most_one_row",
+        "mz_joined_keys", "mz_key", "not", "pack", "pack_member", "pack_text", "regcollationout",
+        "regconfigout", "regdictionaryout", "regnamespaceout", "regoperatorout", "regoperout",
+        "regprocedureout", "regroleout",
     }
 )  # fmt: skip
 # Types that PostgreSQL knows by their names, as casts and functions.

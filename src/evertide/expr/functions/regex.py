@@ -9,6 +9,7 @@ from evertide.expr.functions.type_groups import BPCHAR, TEXT_ARRAY
 from evertide.expr.regex.captures import Found, find, is_found
 from evertide.expr.regex.program import Program, compile_pattern
 from evertide.expr.regex.syntax import Options
+from evertide.vocab.datum import Row
 from evertide.vocab.errors import InvalidParameterValue, ProgramLimitExceeded
 from evertide.vocab.sql_type import BOOL, INT4, TEXT
 
@@ -135,6 +136,33 @@ def _split(text: str, pattern: str, flags: str = "") -> tuple[str, ...]:
     return (*parts, text[place:])
 
 
+def _position(text: str, pattern: str) -> int:
+    """Where the first match begins, from 1; 0 if there is none."""
+    program = compile_pattern(pattern, _SENSITIVE)
+    found = find(program, text) if is_found(program, text) else None
+    return 0 if found is None else found.start + 1
+
+
+def _whole_match(text: str, pattern: str) -> str | None:
+    program = compile_pattern(pattern, _SENSITIVE)
+    found = find(program, text) if is_found(program, text) else None
+    return None if found is None else found.group(0)
+
+
+def matches(text: str, pattern: str, flags: str = "") -> Iterator[Row]:
+    """The groups of the first match, or with the flag g of each."""
+    program = compile_pattern(pattern, _options(flags, with_global=True))
+    for found in _all(program, text):
+        yield (_groups(program, found),)
+        if "g" not in flags:
+            return
+
+
+def split_rows(text: str, pattern: str, flags: str = "") -> Iterator[Row]:
+    """The parts between matches, a row each."""
+    return ((part,) for part in _split(text, pattern, flags))
+
+
 _OPERATORS: Final[dict[str, Body]] = {
     "~": _matches,
     "~*": _matches_ignoring_case,
@@ -157,4 +185,6 @@ ROWS: Final = (
     partial("regexp_split_to_array", _TWO, TEXT_ARRAY, _split),
     partial("regexp_split_to_array", _THREE, TEXT_ARRAY, _split),
     partial("substring", _TWO, TEXT, _substring),
+    partial("regexp_instr", _TWO, INT4, _position),
+    partial("regexp_substr", _TWO, TEXT, _whole_match),
 )

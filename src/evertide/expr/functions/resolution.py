@@ -15,6 +15,7 @@ from evertide.expr.functions.category import (
     category,
     is_preferred,
 )
+from evertide.expr.functions.record import extreme_row, is_record
 from evertide.expr.functions.row import AggregateFunction, ScalarFunction, TableFunction
 from evertide.expr.functions.rows import find_table_functions
 from evertide.expr.functions.table import by_signature, find_aggregate, find_scalar
@@ -388,6 +389,8 @@ def _resolve_extreme(name: str, types: Types) -> Resolution[ScalarFunction]:
     shared = common_type(types, name)
     wanted = TEXT if shared.kind is Kind.VARCHAR else shared
     rows = [row for row in find_scalar(name) if row.arguments == (wanted,)]
+    if is_record(wanted):
+        rows = [extreme_row(name, wanted)]
     if not rows:
         raise UndefinedFunction(f"function {name}({shared}) does not exist")
     return Resolution(rows[0], _coercions(types, (wanted,) * len(types)))

@@ -58,13 +58,14 @@ class ScalarFunction:
 class TableFunction:
     """A function of rows for exact argument types; `body` gives its rows in their order.
 
-    Not called when an argument is NULL: then it has no rows.
+    A strict one is not called when an argument is NULL: then it has no rows.
     """
 
     name: str
     arguments: tuple[SqlType, ...]
     columns: tuple[tuple[str, SqlType], ...]
     body: Callable[..., Iterable[Row]]
+    strict: bool = True
 
     @property
     def signature(self) -> str:

@@ -3,13 +3,21 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from evertide.expr.functions.datetime_arithmetic import add_interval
+from evertide.expr.functions.array import split_text
+from evertide.expr.functions.datetime_arithmetic import add_interval, is_infinite
+from evertide.expr.functions.datetime_functions import date_bin
 from evertide.expr.functions.jsonb_rows import JSONB_TABLE_ROWS
+from evertide.expr.functions.regex import matches, split_rows
 from evertide.expr.functions.row import TableFunction
+from evertide.expr.functions.rows_in_step import in_step, parts_of
 from evertide.expr.functions.type_groups import RANGES, REGCLASS, SCALARS, TEXT_ARRAY
 from evertide.persist.coding.keys import key_encoder
-from evertide.vocab.datum import Datum, Interval, Row
-from evertide.vocab.errors import InvalidParameterValue, UndefinedFunction
+from evertide.vocab.datum import MICROS_PER_DAY, Datum, Interval, Row
+from evertide.vocab.errors import (
+    FeatureNotSupported,
+    InvalidParameterValue,
+    UndefinedFunction,
+)
 from evertide.vocab.sql_type import (
     BOOL,
     INT4,
@@ -63,6 +71,10 @@ def _elements(array: tuple[Datum, ...]) -> Iterator[Row]:
     return ((element,) for element in array)
 
 
+def _numbered(array: tuple[Datum, ...]) -> Iterator[Row]:
+    return ((element, number) for number, element in enumerate(array, start=1))
+
+
 def _subscripts(array: tuple[Datum, ...], dimension: int, reverse: bool = False) -> Iterable[Row]:
     numbers = range(1, len(array) + 1) if dimension == 1 else range(0)
     return ((number,) for number in (reversed(numbers) if reverse else numbers))
@@ -96,12 +108,51 @@ def _array_rows(element: SqlType) -> Iterator[TableFunction]:
     array, subscripts = array_of(element), "generate_subscripts"
     for container in (array, SqlType(Kind.LIST, element=element)):
         yield TableFunction("unnest", (container,), (("unnest", element),), _elements)
+    yield TableFunction("_pg_expandarray", (array,), (("x", element), ("n", INT4)), _numbered)
     for arguments in ((array, INT4), (array, INT4, BOOL)):
         yield TableFunction(subscripts, arguments, ((subscripts, INT4),), _subscripts)
 
 
+def _pieces(text: str | None, separator: str | None, null: str | None = None) -> Iterator[Row]:
+    """Parts of a text; NULL for a separator parts every character."""
+    return ((part,) for part in split_text(text, separator, null) or ())
+
+
+def _hops(hop: Interval, width: Interval, moment: int, origin: int = 0) -> Iterable[Row]:
+    """The starts of all windows of this width, one begun at each hop, that hold a moment."""
+    first = date_bin(hop, moment, origin)
+    if first == moment and is_infinite(moment):
+        return ((moment,),)
+    if width.months:
+        raise FeatureNotSupported(
+            "timestamps cannot be binned into intervals containing months or years"
+        )
+    step, length = (one.days * MICROS_PER_DAY + one.micros for one in (hop, width))
+    return ((start,) for start in range(first, moment - length, -step))
+
+
+def _text_rows() -> Iterator[TableFunction]:
+    for arguments in ((TEXT, TEXT), (TEXT, TEXT, TEXT)):
+        for name, result, body in (
+            ("regexp_matches", TEXT_ARRAY, matches),
+            ("regexp_split_to_table", TEXT, split_rows),
+        ):
+            yield TableFunction(name, arguments, ((name, result),), body)
+        name = "string_to_table"
+        yield TableFunction(name, arguments, ((name, TEXT),), _pieces, strict=False)
+
+
+def _hop_rows() -> Iterator[TableFunction]:
+    name = "date_bin_hopping"
+    for moment in (TIMESTAMP, TIMESTAMPTZ):
+        for arguments in ((INTERVAL, INTERVAL, moment), (INTERVAL, INTERVAL, moment, moment)):
+            yield TableFunction(name, arguments, ((name, moment),), _hops)
+
+
 TABLE_FUNCTION_ROWS: Final = (
     *_series_rows(),
+    *_text_rows(),
+    *_hop_rows(),
     *(row for element in SCALARS for row in _array_rows(element)),
     *JSONB_TABLE_ROWS,
     TableFunction(
@@ -144,6 +195,9 @@ def table_function_by_signature(signature: str) -> TableFunction:
     >>> table_function_by_signature("unnest(integer[])").columns[0][0]
     'unnest'
     """
+    parts = parts_of(signature)
+    if parts:
+        return in_step([table_function_by_signature(part) for part in parts])
     found = _BY_SIGNATURE.get(signature)
     if found is None:
         raise UndefinedFunction(f"table function {signature} does not exist")

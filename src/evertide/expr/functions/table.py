@@ -5,6 +5,7 @@ from typing import Final, TypeAlias
 from evertide.expr.functions import (
     aggregate,
     array,
+    array_change,
     binary,
     boolean,
     cast,
@@ -18,6 +19,7 @@ from evertide.expr.functions import (
     integer,
     internal,
     jsonb,
+    jsonb_change,
     jsonb_conversion,
     numeric,
     pattern,
@@ -27,6 +29,7 @@ from evertide.expr.functions import (
     text_format,
     to_char,
     type_modifiers,
+    width_bucket,
 )
 from evertide.expr.functions.cast import Cast, CastContext, find_cast
 from evertide.expr.functions.row import AggregateFunction, ScalarFunction
@@ -44,7 +47,8 @@ SCALAR_FUNCTIONS: Final[tuple[ScalarFunction, ...]] = (
     *pattern.ROWS, *regex.ROWS, *datetime_arithmetic.ROWS, *datetime_fields.ROWS,
     *datetime_functions.ROWS, *jsonb.ROWS, *jsonb_conversion.ROWS, *binary.ROWS, *array.ROWS,
     *catalog.ROWS, *cast.ROWS, *text_conversion.ROWS, *type_modifiers.ROWS, *aggregate.ROWS,
-    *internal.ROWS, *to_char.ROWS, *encoding.ROWS, *text_format.ROWS,
+    *internal.ROWS, *to_char.ROWS, *encoding.ROWS, *text_format.ROWS, *array_change.ROWS,
+    *jsonb_change.ROWS, *width_bucket.ROWS,
 )  # fmt: skip
 AGGREGATE_FUNCTIONS: Final[tuple[AggregateFunction, ...]] = aggregate.AGGREGATES
 

@@ -80,4 +80,4 @@ def unmodified(sql_type: SqlType) -> SqlType:
     'numeric'
     """
     element = None if sql_type.element is None else unmodified(sql_type.element)
-    return SqlType(sql_type.kind, element=element)
+    return SqlType(sql_type.kind, element=element, fields=sql_type.fields)

@@ -73,6 +73,8 @@ def key_encoder(sql_type: SqlType) -> KeyEncoder:
     if sql_type.kind in (Kind.ARRAY, Kind.LIST):
         assert sql_type.element is not None, "an array or list has an element type"
         return _sequence_encoder(key_encoder(sql_type.element))
+    if sql_type.fields is not None:
+        return _record_encoder([key_encoder(field) for _, field in sql_type.fields])
     return _ENCODERS[sql_type.kind]
 
 
@@ -87,6 +89,17 @@ def _sequence_encoder(encode: KeyEncoder) -> KeyEncoder:
         return b"\x01" + b"".join([encode(datum) for datum in datums]) + b"\x00"
 
     return _nullable(sequence_key)
+
+
+def _record_encoder(encoders: Sequence[KeyEncoder]) -> KeyEncoder:
+    """Fields end to end: there are as many in every row, and each key says where it ends."""
+
+    def record_key(datums: Row) -> bytes:
+        return b"\x01" + b"".join(
+            [encode(datum) for encode, datum in zip(encoders, datums, strict=True)]
+        )
+
+    return _nullable(record_key)
 
 
 def _bool_key(datum: bool) -> bytes:
