@@ -23,7 +23,7 @@ from evertide.cli.process_tree import (
     pin,
     used_ns,
 )
-from evertide.cli.watch import Watch
+from evertide.cli.watch import Sampling, Watch
 from evertide.vocab.clock import SystemClock
 from tests.support.server import alive, command_line, descendants_of, eventually
 
@@ -79,6 +79,7 @@ def session(program: str, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
 
 async def watched(name: str, process: "subprocess.Popen[str]", limit_mb: int | None) -> Watch:
     watch = Watch(SystemClock())
+    watch.sample(name, Sampling(every_s=0.5))
     watch.begin(name, process.pid, None if limit_mb is None else limit_mb << 20)
     return watch
 
@@ -163,7 +164,6 @@ async def test_a_look_that_failed_is_not_the_last(monkeypatch: pytest.MonkeyPatc
         return members(sessions)
 
     monkeypatch.setattr("evertide.cli.watch.members", failing)
-    monkeypatch.setattr("evertide.cli.watch.MEASURE_SECONDS", 0.0)
     with session(TAKING, "1") as process:
         watch = await watched("r", process, 1_000)
         with running(watch):

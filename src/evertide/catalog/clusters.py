@@ -16,6 +16,7 @@ from evertide.catalog.objects import (
     Cluster,
     ClusterProfile,
     ClusterReplica,
+    Introspection,
     IntrospectionSourceIndex,
     ManagedCluster,
     UnmanagedCluster,
@@ -139,7 +140,7 @@ def create_replica(
             f"cannot create multiple replicas named '{new.name}' on cluster '{cluster.name}'"
         )
     replica = ClusterReplica(
-        replica_id=ReplicaId(draft.allocate_id(Allocator.CLUSTER_REPLICA)),
+        replica_id=ReplicaId(draft.allocate_id(Allocator.CLUSTER_ITEM)),
         cluster_id=cluster.cluster_id,
         profile_id=None if profile is None else profile.profile_id,
         name=new.name,
@@ -223,6 +224,13 @@ def fit_replicas(
         if taken and profile is None:
             new = replace(new, name=f"{DEFAULT_PREFIX}{new.name}")
         create_replica(draft, cluster, new, owner, profile=profile, reason=reason)
+
+
+def watch_as(draft: Draft, replicas: Iterable[ClusterReplica], wanted: Introspection) -> None:
+    """Replicas that go on running are watched as closely as is wanted now."""
+    for replica in replicas:
+        if replica.introspection != wanted:
+            draft.replace(replica, msgspec.structs.replace(replica, introspection=wanted))
 
 
 def _fits(replica: ClusterReplica, wanted: NewReplica | None) -> bool:

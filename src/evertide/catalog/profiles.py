@@ -13,6 +13,7 @@ from evertide.catalog.clusters import (
     remove_profile,
     remove_replica,
     replica_details,
+    watch_as,
 )
 from evertide.catalog.create import refuse_unknown_role
 from evertide.catalog.draft import Allocator, Draft
@@ -50,7 +51,7 @@ def create_cluster_profile(draft: Draft, op: CreateClusterProfileOp) -> None:
     _refuse_half_managed(op.size, op.replication_factor)
     refuse_unknown_role(draft, op.owner)
     profile = ClusterProfile(
-        profile_id=ProfileId(draft.allocate_id(Allocator.CLUSTER_PROFILE)),
+        profile_id=ProfileId(draft.allocate_id(Allocator.CLUSTER_ITEM)),
         cluster_id=cluster.cluster_id,
         name=op.name,
         owner=op.owner,
@@ -90,6 +91,7 @@ def alter_cluster_profile(draft: Draft, op: AlterClusterProfileOp) -> None:
     running = replicas_in(draft, before)
     if after.managed:
         fit_replicas(draft, cluster, _derived(after), profile=after)
+        watch_as(draft, replicas_in(draft, after), after.introspection)
     if after.billed_as != before.billed_as:
         _rebill(draft, before, after, running)
 

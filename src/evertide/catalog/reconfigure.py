@@ -15,12 +15,16 @@ from evertide.catalog.clusters import (
     reason_of,
     remove_replica,
     replica_details,
+    watch_as,
 )
 from evertide.catalog.draft import Draft
 from evertide.catalog.objects import (
     AuditDetail,
     Cluster,
     ClusterReplica,
+    ClusterVariant,
+    EndedReconfiguration,
+    Ending,
     ManagedCluster,
     Reconfiguration,
     UnmanagedCluster,
@@ -47,7 +51,9 @@ def alter_cluster(draft: Draft, op: AlterClusterOp) -> None:
     """Replicas made by name are left alone, unless the cluster becomes virtual."""
     before = existing_cluster(draft, op.cluster_id)
     refuse_pending(before)
-    after = msgspec.structs.replace(before, variant=op.variant, workload_class=op.workload_class)
+    after = msgspec.structs.replace(
+        before, variant=_with_end(op.variant, before), workload_class=op.workload_class
+    )
     if after == before:
         return
     _change(draft, before, after)
@@ -63,9 +69,19 @@ def alter_cluster(draft: Draft, op: AlterClusterOp) -> None:
     _watch(draft, after)
 
 
-def _change(draft: Draft, before: Cluster, after: Cluster, reason: str | None = None) -> None:
+def _with_end(variant: ClusterVariant, before: Cluster) -> ClusterVariant:
+    """How the last reconfiguration ended is nobody's wish, so no statement changes it."""
+    if not isinstance(variant, ManagedCluster):
+        return variant
+    ended = before.variant.ended if isinstance(before.variant, ManagedCluster) else None
+    return msgspec.structs.replace(variant, ended=ended)
+
+
+def _change(
+    draft: Draft, before: Cluster, after: Cluster, reason: str | None = None, **more: AuditDetail
+) -> None:
     draft.replace(before, after)
-    draft.audit("alter", "cluster", _details(draft, after, reason))
+    draft.audit("alter", "cluster", {**_details(draft, after, reason), **more})
 
 
 def _details(draft: Draft, cluster: Cluster, reason: str | None) -> dict[str, AuditDetail]:
@@ -92,10 +108,7 @@ def _watch(draft: Draft, cluster: Cluster) -> None:
     """Replicas that go on running watch themselves as the cluster now says."""
     if not isinstance(cluster.variant, ManagedCluster):
         return
-    wanted = cluster.variant.introspection
-    for replica in own_replicas(draft, cluster):
-        if replica.introspection != wanted:
-            draft.replace(replica, msgspec.structs.replace(replica, introspection=wanted))
+    watch_as(draft, own_replicas(draft, cluster), cluster.variant.introspection)
 
 
 def _refuse_members(draft: Draft, cluster: Cluster) -> None:
@@ -169,9 +182,16 @@ def finish_reconfiguration(draft: Draft, op: FinishReconfigurationOp) -> None:
         return
     if before.variant.pending != op.pending:
         return
-    variant = msgspec.structs.replace(before.variant, pending=None)
-    if op.commit:
-        target = op.pending.target
+    target, commit = op.pending.target, op.ending is Ending.COMMITTED
+    ended = EndedReconfiguration(
+        target=target,
+        started_at_ms=op.pending.started_at_ms,
+        ending=op.ending,
+        user=draft.user,
+        fault=op.fault,
+    )
+    variant = msgspec.structs.replace(before.variant, pending=None, ended=ended)
+    if commit:
         variant = msgspec.structs.replace(
             variant,
             size=target.size,
@@ -180,21 +200,21 @@ def finish_reconfiguration(draft: Draft, op: FinishReconfigurationOp) -> None:
         )
     after = msgspec.structs.replace(before, variant=variant)
     waiting = [r for r in draft.snapshot.replicas_of(after.cluster_id) if r.pending]
-    going = own_replicas(draft, before) if op.commit else waiting
-    _change(draft, before, after, op.reason)
+    going = own_replicas(draft, before) if commit else waiting
+    _change(draft, before, after, RECONFIGURATION, ending=op.ending.value, fault=op.fault)
     for replica in going:
-        remove_replica(draft, replica, reason=op.reason)
-    if op.commit:
-        _take_names(draft, waiting, op.reason)
+        remove_replica(draft, replica, reason=RECONFIGURATION)
+    if commit:
+        _take_names(draft, waiting)
 
 
-def _take_names(draft: Draft, waiting: Sequence[ClusterReplica], reason: str) -> None:
+def _take_names(draft: Draft, waiting: Sequence[ClusterReplica]) -> None:
     """A pending replica goes on running as what it was made to be."""
     for replica in waiting:
         name = _free_name(draft, replica, len(waiting))
         renamed = msgspec.structs.replace(replica, name=name, pending=False)
         draft.replace(replica, renamed)
-        details = replica_details(draft, renamed, reason)
+        details = replica_details(draft, renamed, RECONFIGURATION)
         draft.audit("alter", "cluster-replica", {**details, "old_name": replica.name})
 
 

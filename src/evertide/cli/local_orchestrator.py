@@ -11,7 +11,7 @@ import structlog
 from evertide.cli.config import Boot
 from evertide.cli.cpus import CpuShares
 from evertide.cli.processes import Child, ChildSpec
-from evertide.cli.watch import Watch
+from evertide.cli.watch import Watch, sampling_of
 from evertide.controller.orchestrator import ProcessSpec
 from evertide.controller.restarts import RestartKeeper
 from evertide.controller.sizes import Size, SizeTable
@@ -61,6 +61,7 @@ class LocalOrchestrator:
             child = self._children.pop(name)
             self._stopping[name] = asyncio.create_task(self._drop(name, child))
         for name, spec in wanted.items():
+            self._observers.watch.sample(name, sampling_of(spec.introspection))
             if name not in self._children and name not in self._stopping:
                 self._start(name, spec)
 

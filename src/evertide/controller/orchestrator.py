@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from evertide.catalog.objects import ClusterReplica
+from evertide.catalog.objects import ClusterReplica, Introspection
 from evertide.catalog.snapshot import Snapshot
 from evertide.vocab.ids import ClusterId, ReplicaId
 
@@ -21,6 +21,7 @@ class ProcessSpec:
     name: str
     cluster_ids: tuple[ClusterId, ...]
     size: str | None  # None: the pool, which promises no isolation
+    introspection: Introspection | None = None  # None: the pool, which is watched as is usual
 
 
 def process_name(replica: ClusterReplica) -> str:
@@ -51,7 +52,8 @@ def wanted_processes(snapshot: Snapshot) -> dict[str, ProcessSpec]:
     for replica in snapshot.replicas.values():
         if replica.size is not None:
             name = process_name(replica)
-            specs[name] = ProcessSpec(name, (replica.cluster_id,), replica.size)
+            own = (replica.cluster_id,)
+            specs[name] = ProcessSpec(name, own, replica.size, replica.introspection)
     return specs
 
 

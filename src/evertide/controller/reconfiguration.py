@@ -7,13 +7,14 @@ whoever asked for it may have left long ago.
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import structlog
 
 from evertide.catalog.faults import CatalogFault
 from evertide.catalog.objects import (
     Cluster,
+    Ending,
     ManagedCluster,
     OnTimeout,
     Reconfiguration,
@@ -22,7 +23,7 @@ from evertide.catalog.ops import FinishReconfigurationOp
 from evertide.catalog.service import CatalogService
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.append import append_ops
-from evertide.controller.follow import has_dataflow
+from evertide.controller.follow import running
 from evertide.controller.orchestrator import process_name
 from evertide.controller.statuses import Facts
 from evertide.persist.trouble import Trouble, until_done
@@ -49,13 +50,13 @@ def reconfigured(snapshot: Snapshot) -> Iterator[tuple[Cluster, Reconfiguration]
             yield cluster, cluster.variant.pending
 
 
-def verdict(pending: Reconfiguration, *, caught_up: bool, now_ms: int) -> bool | None:
-    """True: commit it; False: roll it back; None: wait."""
+def verdict(pending: Reconfiguration, *, caught_up: bool, now_ms: int) -> Ending | None:
+    """How it shall end; None: wait."""
     if pending.until_ready and caught_up:
-        return True
+        return Ending.COMMITTED
     if now_ms < pending.deadline_ms:
         return None
-    return pending.on_timeout is OnTimeout.COMMIT
+    return Ending.COMMITTED if pending.on_timeout is OnTimeout.COMMIT else Ending.TIMED_OUT
 
 
 def is_caught_up(
@@ -84,9 +85,8 @@ def is_caught_up(
 
 
 def _dataflows(snapshot: Snapshot, cluster_id: ClusterId) -> Iterator[GlobalId]:
-    for item in snapshot.items_in_cluster(cluster_id):
-        if has_dataflow(item):
-            yield item.global_id
+    for item in running(snapshot, cluster_id):
+        yield item.global_id
 
 
 def _uppers(rows: Sequence[Facts], cluster_id: ClusterId) -> dict[object, float]:
@@ -112,6 +112,13 @@ class Introspecting(Protocol):
         ...
 
 
+class _Failing(NamedTuple):
+    """A reconfiguration that could not be committed."""
+
+    trouble: Trouble
+    fault: str
+
+
 class ReconfigurationKeeper:
     """One process of a generation runs it."""
 
@@ -119,8 +126,9 @@ class ReconfigurationKeeper:
         self._catalog = catalog
         self._compute = compute
         self._clock = clock
-        # Those that could not be committed: they are rolled back, as soon as that can be done.
-        self._failing: dict[tuple[ClusterId, Reconfiguration], Trouble] = {}
+        # Those that could not be committed, and why: they are rolled back, as soon as that can be
+        # done.
+        self._failing: dict[tuple[ClusterId, Reconfiguration], _Failing] = {}
 
     async def run(self) -> None:
         """For ever."""
@@ -140,46 +148,51 @@ class ReconfigurationKeeper:
             hydration = await self._compute.introspect(snapshot, HYDRATION)
             frontiers = await self._compute.introspect(snapshot, FRONTIERS)
         for cluster, pending in found:
-            commit = verdict(
+            ending = verdict(
                 pending,
                 caught_up=is_caught_up(snapshot, cluster.cluster_id, hydration, frontiers),
                 now_ms=self._clock.now_ms(),
             )
             if (cluster.cluster_id, pending) in self._failing:
                 await self._roll_back(cluster.cluster_id, pending)
-            elif commit is not None:
-                await self._end(cluster.cluster_id, pending, commit=commit)
+            elif ending is not None:
+                await self._end(cluster.cluster_id, pending, ending)
 
-    async def _end(self, cluster_id: ClusterId, pending: Reconfiguration, *, commit: bool) -> None:
+    async def _end(self, cluster_id: ClusterId, pending: Reconfiguration, ending: Ending) -> None:
         """One that the catalog refuses concerns its own cluster, and must end nothing else."""
         try:
-            await self._finish(cluster_id, pending, commit=commit)
+            await self._finish(cluster_id, pending, ending)
         except (CatalogFault, SqlError) as fault:
             log.error(
                 "a reconfiguration could not be ended as it should, rolling it back",
                 cluster=cluster_id,
                 reason=str(fault),
             )
-            self._failing[cluster_id, pending] = Trouble(
-                f"rolling back the reconfiguration of cluster {cluster_id}"
-            )
+            trouble = Trouble(f"rolling back the reconfiguration of cluster {cluster_id}")
+            self._failing[cluster_id, pending] = _Failing(trouble, str(fault))
             await self._roll_back(cluster_id, pending)
 
     async def _roll_back(self, cluster_id: ClusterId, pending: Reconfiguration) -> None:
         """Unless that failed a moment ago; it is forgotten when the catalog has it no more."""
-        trouble = self._failing[cluster_id, pending]
+        trouble, fault_of_commit = self._failing[cluster_id, pending]
         if trouble.wait_s > 0:
             return
         try:
-            await self._finish(cluster_id, pending, commit=False)
+            await self._finish(cluster_id, pending, Ending.FAILED, fault_of_commit)
             trouble.over()
         except (CatalogFault, SqlError) as fault:
             trouble.met(fault)
 
     async def _finish(
-        self, cluster_id: ClusterId, pending: Reconfiguration, *, commit: bool
+        self,
+        cluster_id: ClusterId,
+        pending: Reconfiguration,
+        ending: Ending,
+        fault: str | None = None,
     ) -> None:
-        op = FinishReconfigurationOp(cluster_id=cluster_id, pending=pending, commit=commit)
+        op = FinishReconfigurationOp(
+            cluster_id=cluster_id, pending=pending, ending=ending, fault=fault
+        )
         append = partial(append_ops, self._catalog, self._clock, lambda _: [op])
         if await until_done("finishing a reconfiguration", append):
-            log.info("a reconfiguration has ended", cluster=cluster_id, committed=commit)
+            log.info("a reconfiguration has ended", cluster=cluster_id, ending=ending.value)

@@ -1,18 +1,27 @@
 """ALTER CLUSTER ... WITH (WAIT ...): the wait until a reconfiguration has come to its end.
 
 The intent is in the catalog, so whoever waits may be cancelled or go away: it goes on without them.
+How it ended is in the catalog too, whichever process ended it.
 """
 
 import asyncio
 
-from evertide.catalog.objects import ManagedCluster, ManagedTarget
+from evertide.catalog.objects import (
+    Cluster,
+    EndedReconfiguration,
+    Ending,
+    ManagedCluster,
+    ManagedTarget,
+)
 from evertide.catalog.service import CatalogService
 from evertide.catalog.snapshot import Snapshot
 from evertide.sql.plan.clusters.plans import ReconfigureClusterPlan
-from evertide.vocab.errors import ObjectNotInPrerequisiteState, QueryCanceled
+from evertide.vocab.errors import ObjectNotInPrerequisiteState, QueryCanceled, SqlError
 
 
-async def wait_reconfigured(plan: ReconfigureClusterPlan, catalog: CatalogService) -> None:
+async def wait_reconfigured(
+    plan: ReconfigureClusterPlan, started_at_ms: int, catalog: CatalogService
+) -> None:
     """Returns once the cluster is what was asked for; raises if it never will be.
 
     A cancel that came too late for the commit comes in time for the wait.
@@ -21,22 +30,51 @@ async def wait_reconfigured(plan: ReconfigureClusterPlan, catalog: CatalogServic
     if current is not None and current.cancelling():
         raise asyncio.CancelledError
     snapshot = await catalog.current()
-    while not is_reconfigured(plan, snapshot):
+    while not is_reconfigured(plan, started_at_ms, snapshot):
         snapshot = await catalog.snapshot_at(snapshot.upper)
 
 
-def is_reconfigured(plan: ReconfigureClusterPlan, snapshot: Snapshot) -> bool:
-    """Whether it has happened; an error says that it was given up."""
+def is_reconfigured(plan: ReconfigureClusterPlan, started_at_ms: int, snapshot: Snapshot) -> bool:
+    """Whether it has happened; an error says what happened instead."""
     cluster = snapshot.clusters.get(plan.cluster_id)
     if cluster is None:
         raise ObjectNotInPrerequisiteState("the cluster was dropped while it was reconfigured")
     if not isinstance(cluster.variant, ManagedCluster):
         return True
-    if cluster.variant.pending is not None:
+    pending, ended = cluster.variant.pending, cluster.variant.ended
+    own = (plan.target, started_at_ms)
+    if pending is not None and (pending.target, pending.started_at_ms) == own:
         return False
-    if not _is(cluster.variant, plan.target):
-        raise QueryCanceled("canceling statement, provided timeout lapsed")
-    return True
+    if ended is None or (ended.target, ended.started_at_ms) != own:
+        # Others have changed the cluster again since: all that can be told is what it is.
+        if _is(cluster.variant, plan.target):
+            return True
+        raise QueryCanceled(
+            f'the reconfiguration of cluster "{cluster.name}" has ended, and others followed it'
+        )
+    if ended.ending is Ending.COMMITTED:
+        return True
+    raise _told(cluster, cluster.variant, ended)
+
+
+def _told(cluster: Cluster, variant: ManagedCluster, ended: EndedReconfiguration) -> SqlError:
+    """What became of a reconfiguration that was not committed."""
+    what = f'the reconfiguration of cluster "{cluster.name}"'
+    kept = f"were dropped; the cluster keeps its size '{variant.size}'."
+    if ended.ending is Ending.TIMED_OUT:
+        return QueryCanceled(
+            "canceling statement, provided timeout lapsed",
+            detail=f"The new replicas had not caught up by then and {kept}",
+            hint="Give a longer TIMEOUT, or ON TIMEOUT COMMIT to go on with replicas that are not"
+            " ready.",
+        )
+    if ended.ending is Ending.GIVEN_UP:
+        by = "" if ended.user is None else f" by {ended.user}"
+        return QueryCanceled(f"{what} was given up{by}", detail=f"The new replicas {kept}")
+    return ObjectNotInPrerequisiteState(
+        f"{what} could not be committed and was rolled back: {ended.fault}",
+        detail=f"The new replicas {kept}",
+    )
 
 
 def _is(variant: ManagedCluster, target: ManagedTarget) -> bool:

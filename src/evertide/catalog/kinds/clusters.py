@@ -7,7 +7,7 @@ import msgspec
 
 from evertide.catalog.kinds.kind import ObjectKind
 from evertide.catalog.kinds.privileges import Acl
-from evertide.vocab.ids import ClusterId, GlobalId, ProfileId, ReplicaId, RoleId
+from evertide.vocab.ids import ClusterId, ClusterItemId, GlobalId, ProfileId, ReplicaId, RoleId
 
 # Whom unbilled replicas are billed to: nobody.
 UNBILLED: Final = "unbilled"
@@ -52,10 +52,23 @@ class Reconfiguration(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     until_ready: bool = True
 
 
-class RefreshSchedule(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Replicas are there around the refreshes of the cluster's views; the peer's ON REFRESH."""
+class Ending(StrEnum):
+    """How a reconfiguration came to its end."""
 
-    hydration_time_estimate_ms: int = 0
+    COMMITTED = "committed"
+    TIMED_OUT = "timed-out"  # rolled back at its deadline
+    GIVEN_UP = "given-up"  # somebody asked for the size that the cluster had
+    FAILED = "failed"  # it could not be committed, so it was rolled back
+
+
+class EndedReconfiguration(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A cluster's last one, for whoever waits for it, in whichever process."""
+
+    target: ManagedTarget
+    started_at_ms: int
+    ending: Ending
+    user: str | None  # whose doing the end was; None: the system's
+    fault: str | None = None  # why it could not be committed
 
 
 class VirtualCluster(
@@ -77,8 +90,8 @@ class ManagedCluster(
     size: str
     replication_factor: int
     introspection: Introspection = USUAL_INTROSPECTION
-    schedule: RefreshSchedule | None = None  # None: manual, replicas are always there
     pending: Reconfiguration | None = None  # None: it is what it says
+    ended: EndedReconfiguration | None = None  # None: there was none
 
 
 class UnmanagedCluster(
@@ -109,12 +122,19 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class ClusterReplica(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="is",
+    tag="replica",
+    rename={"replica_id": "cluster_item_id"},
+    gc=False,
 ):
     """One running copy of a cluster."""
 
-    KIND: ClassVar[ObjectKind] = ObjectKind.CLUSTER_REPLICA
-    KEY: ClassVar[tuple[str, ...]] = ("replica_id",)
+    KIND: ClassVar[ObjectKind] = ObjectKind.CLUSTER_ITEM
+    KEY: ClassVar[tuple[str, ...]] = ("cluster_item_id",)
 
     replica_id: ReplicaId
     cluster_id: ClusterId
@@ -127,17 +147,25 @@ class ClusterReplica(
     pending: bool = False  # made by a reconfiguration that has not finished
     introspection: Introspection = USUAL_INTROSPECTION
 
+    @property
+    def cluster_item_id(self) -> ClusterItemId:
+        return self.replica_id
+
 
 class ClusterProfile(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    tag_field="is",
+    tag="profile",
+    rename={"profile_id": "cluster_item_id"},
+    gc=False,
 ):
-    """Settings that a group of a cluster's replicas share.
+    """Settings that a group of a cluster's replicas share."""
 
-    Profiles and replicas of a cluster share one namespace.
-    """
-
-    KIND: ClassVar[ObjectKind] = ObjectKind.CLUSTER_PROFILE
-    KEY: ClassVar[tuple[str, ...]] = ("profile_id",)
+    KIND: ClassVar[ObjectKind] = ObjectKind.CLUSTER_ITEM
+    KEY: ClassVar[tuple[str, ...]] = ("cluster_item_id",)
 
     profile_id: ProfileId
     cluster_id: ClusterId
@@ -150,12 +178,17 @@ class ClusterProfile(
     expires_at_ms: int | None = None  # epoch; None: stays until it is dropped
 
     @property
+    def cluster_item_id(self) -> ClusterItemId:
+        return self.profile_id
+
+    @property
     def managed(self) -> bool:
         """Whether its replicas follow from size and replication factor."""
         return self.size is not None
 
 
-# What lives in a cluster's namespace.
+# What lives in a cluster: the variants of one kind of object, with one namespace per cluster and
+# one family of ids.
 ClusterItem: TypeAlias = ClusterReplica | ClusterProfile
 
 

@@ -35,7 +35,7 @@ def _changed(row: PlainRow, clusters: Mapping[str, str]) -> PlainRow:
 def _cluster(value: Fields) -> Fields:
     variant = value["variant"]
     if isinstance(variant, dict) and variant["is"] == "managed":
-        variant = {**variant, "introspection": _introspection(), "schedule": None, "pending": None}
+        variant = {**variant, "introspection": _introspection(), "pending": None, "ended": None}
     return {**value, "variant": variant, "workload_class": None}
 
 

@@ -11,6 +11,7 @@ from evertide.catalog.objects import (
     Cluster,
     ClusterReplica,
     ClusterVariant,
+    Ending,
     ManagedCluster,
     ManagedTarget,
     OnTimeout,
@@ -69,14 +70,11 @@ def plan_alter_cluster(
     variant = _altered(cluster, options, query, statement.at)
     workload = given.workload_class(options, cluster.workload_class, query)
     op = AlterClusterOp(cluster_id=cluster.cluster_id, variant=variant, workload_class=workload)
-    notices: tuple[Notice, ...] = ()
-    if "SCHEDULE" in options:
-        notices = given.schedule_notices(given.schedule(options["SCHEDULE"]))
     option = given.by_name(statement.with_options, ("WAIT",)).get("WAIT")
     wait = None if option is None else _wait(option)
     if wait is not None and _waits(cluster.variant, variant):
-        return _reconfigure(cluster, op, wait, notices)
-    return ChangePlan(tag=_TAG, ops=(*given_up, op), notices=notices)
+        return _reconfigure(cluster, op, wait)
+    return ChangePlan(tag=_TAG, ops=(*given_up, op))
 
 
 def _given_up(cluster: Cluster, options: Options) -> tuple[FinishReconfigurationOp, ...]:
@@ -87,7 +85,11 @@ def _given_up(cluster: Cluster, options: Options) -> tuple[FinishReconfiguration
     if "SIZE" not in options or given.text_of(options["SIZE"]) != variant.size:
         return ()
     pending = variant.pending
-    return (FinishReconfigurationOp(cluster_id=cluster.cluster_id, pending=pending, commit=False),)
+    return (
+        FinishReconfigurationOp(
+            cluster_id=cluster.cluster_id, pending=pending, ending=Ending.GIVEN_UP
+        ),
+    )
 
 
 def _without_pending(cluster: Cluster) -> Cluster:
@@ -156,8 +158,7 @@ def _changed(before: ManagedCluster, options: Options) -> ManagedCluster:
     if "REPLICATION FACTOR" in options:
         number = given.factor(options["REPLICATION FACTOR"])
         found = msgspec.structs.replace(found, replication_factor=number)
-    if "SCHEDULE" in options:
-        found = msgspec.structs.replace(found, schedule=given.schedule(options["SCHEDULE"]))
+    given.check_schedule(options.get("SCHEDULE"))
     settings = given.introspection(options, found.introspection)
     return msgspec.structs.replace(found, introspection=settings)
 
@@ -213,17 +214,14 @@ def _waits(before: ClusterVariant, after: ClusterVariant) -> bool:
     return before.size != after.size and after.replication_factor > 0
 
 
-def _reconfigure(
-    cluster: Cluster, op: AlterClusterOp, wait: _Wait, notices: tuple[Notice, ...]
-) -> ReconfigureClusterPlan:
+def _reconfigure(cluster: Cluster, op: AlterClusterOp, wait: _Wait) -> ReconfigureClusterPlan:
     before, after = cluster.variant, op.variant
     assert isinstance(before, ManagedCluster), "only managed clusters wait"
     assert isinstance(after, ManagedCluster), "only managed clusters wait"
-    at_once = msgspec.structs.replace(before, schedule=after.schedule)
     return ReconfigureClusterPlan(
         cluster_id=cluster.cluster_id,
         at_once=AlterClusterOp(
-            cluster_id=cluster.cluster_id, variant=at_once, workload_class=op.workload_class
+            cluster_id=cluster.cluster_id, variant=before, workload_class=op.workload_class
         ),
         target=ManagedTarget(
             size=after.size,
@@ -233,7 +231,6 @@ def _reconfigure(
         wait_ms=wait.wait_ms,
         until_ready=wait.until_ready,
         on_timeout=wait.on_timeout,
-        notices=notices,
     )
 
 
@@ -305,7 +302,7 @@ def _reset(cluster: Cluster, variant: ClusterVariant, name: str, at: int) -> Clu
         case "REPLICATION FACTOR":
             return msgspec.structs.replace(variant, replication_factor=1)
         case "SCHEDULE":
-            return msgspec.structs.replace(variant, schedule=None)
+            return variant
         case "INTROSPECTION INTERVAL":
             usual = USUAL_INTROSPECTION.interval_ms
             settings = msgspec.structs.replace(settings, interval_ms=usual)

@@ -76,20 +76,18 @@ def _planned(
         raise SqlSyntaxError(
             "SIZE must be specified for managed clusters", position=position_of(statement.at)
         )
-    schedule = given.schedule(options.get("SCHEDULE"))
+    given.check_schedule(options.get("SCHEDULE"))
     factor = options.get("REPLICATION FACTOR")
     variant = ManagedCluster(
         size=given.text_of(options["SIZE"]),
         replication_factor=1 if factor is None else given.factor(factor),
         introspection=given.introspection(options),
-        schedule=schedule,
     )
     return CreateClusterPlan(
         name=name,
         variant=variant,
         workload_class=workload,
         if_not_exists=exists_ok,
-        notices=given.schedule_notices(schedule),
     )
 
 

@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from evertide.catalog.objects import UNBILLED, USUAL_INTROSPECTION, Introspection, RefreshSchedule
+from evertide.catalog.objects import UNBILLED, USUAL_INTROSPECTION, Introspection
 from evertide.catalog.ops import NewReplica
 from evertide.expr.interval_text import parse_interval
 from evertide.sql.plan.context import QueryContext
@@ -31,7 +31,6 @@ from evertide.vocab.errors import (
     FeatureNotSupported,
     InsufficientPrivilege,
     InvalidParameterValue,
-    Notice,
     SqlError,
     SqlSyntaxError,
 )
@@ -181,25 +180,19 @@ def introspection(options: Options, before: Introspection = USUAL_INTROSPECTION)
     return found
 
 
-def schedule(option: Option | None) -> RefreshSchedule | None:
-    """None: MANUAL."""
-    if (
-        option is None
-        or not isinstance(option.value, OptionGroup)
-        or option.value.words == "MANUAL"
-    ):
-        return None
-    estimates = by_name(option.value.options, ("HYDRATION TIME ESTIMATE",))
-    estimate = estimates.get("HYDRATION TIME ESTIMATE")
-    return RefreshSchedule(hydration_time_estimate_ms=0 if estimate is None else span_ms(estimate))
-
-
-def schedule_notices(wanted: RefreshSchedule | None) -> tuple[Notice, ...]:
-    """Views here are refreshed all the time, so replicas are there all the time."""
-    if wanted is None:
-        return ()
-    message = "SCHEDULE = ON REFRESH is kept, but replicas of the cluster are not turned off"
-    return (Notice("NOTICE", "00000", message),)
+def check_schedule(option: Option | None) -> None:
+    """MANUAL is all there is: views are kept up to date all the time, so there is no refresh that
+    replicas could be turned on for."""
+    group = None if option is None else option.value
+    if option is None or not isinstance(group, OptionGroup) or group.words == "MANUAL":
+        return
+    raise FeatureNotSupported(
+        "SCHEDULE = ON REFRESH is not supported",
+        detail="Materialized views are kept up to date continuously and have no refreshes.",
+        hint="Use SCHEDULE = MANUAL, and ALTER CLUSTER ... SET (REPLICATION FACTOR 0) to turn the"
+        " replicas off.",
+        position=position_of(option.at),
+    )
 
 
 def workload_class(options: Options, before: str | None, query: QueryContext) -> str | None:

@@ -16,7 +16,9 @@ def moved_texts(
 ) -> tuple[tuple[ItemId, str], ...]:
     """The new definition of everything that runs in a cluster, once this is its name."""
     items = snapshot.items_in_cluster(cluster_id)
-    return tuple((item.item_id, in_cluster(item, name)) for item in items)
+    # One that is being handed over to another cluster names that one already.
+    own = (item for item in items if item.cluster_id == cluster_id)
+    return tuple((item.item_id, in_cluster(item, name)) for item in own)
 
 
 def in_cluster(item: Item, cluster: str) -> str:
