@@ -8,6 +8,8 @@ from evertide.catalog.objects import (
     AuditEvent,
     Cluster,
     ClusterVariant,
+    EndedReconfiguration,
+    Ending,
     Introspection,
     ManagedCluster,
     ManagedTarget,
@@ -72,9 +74,20 @@ def start(snapshot: Snapshot) -> Op:
     return StartReconfigurationOp(cluster_id=cluster(snapshot).cluster_id, pending=LARGER)
 
 
+def ending(*, commit: bool) -> Ending:
+    return Ending.COMMITTED if commit else Ending.TIMED_OUT
+
+
+def ended(how: Ending) -> EndedReconfiguration:
+    """By whoever runs the ops of these tests."""
+    return EndedReconfiguration(
+        target=LARGER.target, started_at_ms=LARGER.started_at_ms, ending=how, user="materialize"
+    )
+
+
 def finish(snapshot: Snapshot, *, commit: bool, pending: Reconfiguration = LARGER) -> Op:
     return FinishReconfigurationOp(
-        cluster_id=cluster(snapshot).cluster_id, pending=pending, commit=commit
+        cluster_id=cluster(snapshot).cluster_id, pending=pending, ending=ending(commit=commit)
     )
 
 
@@ -164,7 +177,10 @@ def test_a_committed_reconfiguration_keeps_the_very_replicas_that_caught_up() ->
     assert replicas(done) == {"r1": replicas(waiting)["r1-pending"]}
     assert not any(r.pending for r in done.replicas_of(cluster(done).cluster_id))
     assert cluster(done).variant == ManagedCluster(
-        size="4", replication_factor=1, introspection=LARGER.target.introspection
+        size="4",
+        replication_factor=1,
+        introspection=LARGER.target.introspection,
+        ended=ended(Ending.COMMITTED),
     )
 
 
@@ -173,7 +189,23 @@ def test_a_rolled_back_reconfiguration_leaves_nothing() -> None:
     waiting = after(before, start(before))
     done = after(waiting, finish(waiting, commit=False))
     assert replicas(done) == replicas(before)
-    assert cluster(done) == cluster(before)
+    variant = msgspec.structs.replace(TWO_SMALL, ended=ended(Ending.TIMED_OUT))
+    assert cluster(done) == msgspec.structs.replace(cluster(before), variant=variant)
+
+
+def test_how_the_last_one_ended_is_kept_whatever_the_cluster_becomes() -> None:
+    before = with_cluster()
+    waiting = after(before, start(before))
+    failed = FinishReconfigurationOp(
+        cluster_id=cluster(before).cluster_id, pending=LARGER, ending=Ending.FAILED, fault="no room"
+    )
+    (event, *_) = events(waiting, failed, user=None)
+    assert (event.details["ending"], event.details["fault"]) == ("failed", "no room")
+    done = after(waiting, failed)
+    wanted = msgspec.structs.replace(ended(Ending.FAILED), fault="no room")
+    for variant in (ManagedCluster(size="1", replication_factor=3), TWO_SMALL):
+        done = after(done, alter(done, variant))
+        assert cluster(done).variant == msgspec.structs.replace(variant, ended=wanted)
 
 
 def test_whoever_comes_second_to_finish_changes_nothing() -> None:

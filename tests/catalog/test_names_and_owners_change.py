@@ -16,7 +16,7 @@ RENAMED: list[ObjectKey] = [
     ("database", "u1"),
     ("schema", "u1"),
     ("cluster", "u1"),
-    ("cluster_replica", "u1"),
+    ("cluster_item", "u1"),
     ("role", "u2"),
     ("secret", "u5"),
 ]

@@ -47,7 +47,7 @@ def cluster(number: int, name: str, owner: RoleId = DEFAULT_ROLE_ID) -> Cluster:
 
 def profile(name: str, cluster_id: ClusterId = DEFAULT) -> ClusterProfile:
     return ClusterProfile(
-        profile_id=ProfileId("u1"),
+        profile_id=ProfileId("u5"),
         cluster_id=cluster_id,
         name=name,
         owner=DEFAULT_ROLE_ID,
@@ -63,7 +63,7 @@ def comment(object_id: str, sub_id: int | None = None) -> Comment:
 REPLICA = ClusterReplica(
     replica_id=ReplicaId("u9"),
     cluster_id=DEFAULT,
-    profile_id=ProfileId("u9"),
+    profile_id=ProfileId("u8"),
     name="x",
     size="1",
     owner=DEFAULT_ROLE_ID,
@@ -74,12 +74,16 @@ SECRET = Secret(
 BROKEN: list[tuple[CatalogObject, str]] = [
     (cluster(7, "default"), "cluster name 'default' is that of cluster u1 and cluster u7"),
     (cluster(7, "c", NOBODY), "cluster u7 refers to role u99, which does not exist"),
-    (profile("r1"), "name in cluster 'u1.r1' is that of cluster profile u1 and cluster replica u1"),
+    (profile("r1"), "name in cluster 'u1.r1' is that of cluster item u1 and cluster item u5"),
     (
         profile("p", ClusterId("u8")),
-        "cluster profile u1 refers to cluster u8, which does not exist",
+        "cluster item u5 refers to cluster u8, which does not exist",
     ),
-    (REPLICA, "cluster replica u9 refers to cluster profile u9, which does not exist"),
+    (REPLICA, "cluster item u9 refers to cluster item u8, which does not exist"),
+    (
+        msgspec.structs.replace(REPLICA, profile_id=ProfileId("u1")),
+        "cluster item u9 is in cluster item u1, which is no profile",
+    ),
     (SECRET, "name in schema 'u1.t' is that of item u1 and secret u50"),
     (
         Database(database_id=DatabaseId("u7"), oid=1, name="materialize", owner=DEFAULT_ROLE_ID),

@@ -49,7 +49,7 @@ def test_every_cluster_gets_its_own_reports_and_ids_go_on_after_them() -> None:
     more = [StoredRow("cluster", f'{{"cluster_id":"u{n}"}}', cluster % f"c{n}") for n in (10, 2, 9)]
     allocator = StoredRow("id_allocator", '{"name":"cluster"}', '{"next_number":11}')
     first = [row for row in new_of(1) if (row.kind, row.key) != (allocator.kind, allocator.key)]
-    rows = upgraded([*first, allocator, *more], stored=1, wanted=2)
+    rows = upgraded([*first, allocator, *more], stored=1, wanted=CATALOG_VERSION)
     indexes = [o for o in map(decode_object, rows) if isinstance(o, IntrospectionSourceIndex)]
     by_number = sorted(indexes, key=lambda index: int(index.index_id.removeprefix("si")))
     assert [i.cluster_id for i in by_number] == [f"u{n}" for n in (1, 1, 2, 2, 9, 9, 10, 10)]

@@ -8,6 +8,7 @@ from evertide.catalog.objects import (
     AuditEvent,
     Cluster,
     ClusterProfile,
+    Introspection,
     IntrospectionSourceIndex,
     ManagedCluster,
     UnmanagedCluster,
@@ -27,6 +28,7 @@ from evertide.catalog.ops import (
 )
 from evertide.catalog.snapshot import Snapshot
 from evertide.catalog.transact import transact
+from evertide.controller.orchestrator import wanted_processes
 from evertide.vocab.errors import SqlError
 from tests.catalog.samples import DEFAULT, after, new_snapshot
 
@@ -97,6 +99,24 @@ def test_replicas_that_still_fit_survive_a_change(managed: Snapshot) -> None:
     snapshot = after(managed, fewer)
     assert replicas(snapshot) == [("r1", "1"), ("support_r1", "2")]
     assert snapshot.replica_named(cluster(snapshot).cluster_id, "support_r1") == first
+
+
+def test_replicas_of_a_profile_are_watched_as_it_says(managed: Snapshot) -> None:
+    """Goal: another interval is acted on, and is not worth a new replica."""
+    seldom = Introspection(interval_ms=60_000)
+    op = AlterClusterProfileOp(
+        profile_id=profile(managed).profile_id,
+        size="2",
+        replication_factor=2,
+        billed_as=UNBILLED,
+        introspection=seldom,
+    )
+    snapshot = after(managed, op)
+    assert snapshot.replicas.keys() == managed.replicas.keys()
+    found = {r.name: r.introspection for r in snapshot.replicas_of(cluster(snapshot).cluster_id)}
+    assert found == {"r1": Introspection(), "support_r1": seldom, "support_r2": seldom}
+    specs = wanted_processes(snapshot).values()
+    assert [s.introspection for s in specs] == [None, Introspection(), seldom, seldom]
 
 
 def test_replicas_of_another_size_are_made_anew(managed: Snapshot) -> None:

@@ -119,6 +119,7 @@ def test_rows_that_the_catalog_does_not_hold_are_declared() -> None:
         "mz_internal.mz_cluster_replica_utilization_history",
         "mz_internal.mz_cluster_usage",
         "mz_internal.mz_arrangement_sizes",
+        "mz_internal.mz_replacement_changes",
         "mz_internal.mz_frontiers",
         "mz_internal.mz_hydration_statuses",
         "mz_internal.mz_tick_records",

@@ -40,7 +40,7 @@ def snapshot() -> Snapshot:
         CreateSecretOp(schema_id=PUBLIC, name="key", owner=DEFAULT_ROLE_ID),
         SetCommentOp(target=object_key(item(filled, "m")), comment="sums"),
         SetCommentOp(target=object_key(item(filled, "t")), column=2, comment="in cents"),
-        SetCommentOp(target=("cluster_replica", "u1"), comment="the pool"),
+        SetCommentOp(target=("cluster_item", "u1"), comment="the pool"),
         CreateClusterOp(name="c", owner=DEFAULT_ROLE_ID, variant=variant),
         CreateClusterProfileOp(
             cluster_id=ClusterId("u2"),
@@ -76,10 +76,10 @@ def test_a_secret_is_an_object_without_a_value(snapshot: Snapshot) -> None:
 
 def test_a_profile_and_its_replica_find_each_other(snapshot: Snapshot) -> None:
     (profile,) = rows(snapshot, "mz_catalog.mz_cluster_profiles")
-    assert profile[:7] == ("u2", "u1", "support", True, "4", 1, UNBILLED)
+    assert profile[:7] == ("u2", "u3", "support", True, "4", 1, UNBILLED)
     assert profile[7:] == (False, Interval(0, 0, 1_000_000), "u1", None)
     replicas = {row[1]: row[7] for row in rows(snapshot, "mz_catalog.mz_cluster_replicas")}
-    assert replicas == {"r1": None, "support_r1": "u1"}
+    assert replicas == {"r1": None, "support_r1": "u3"}
 
 
 def test_a_new_environment_grants_what_support_and_its_first_user_need() -> None:

@@ -28,6 +28,7 @@ from evertide.catalog.objects import (
     Subsource,
     Table,
     View,
+    kind_name,
     object_key,
 )
 from evertide.catalog.ops import (
@@ -211,4 +212,4 @@ def _refuse_system(found: Commentable) -> None:
 
 def _words(found: Commentable) -> str:
     """What the object is, as messages say it."""
-    return found.kind.sql_words if isinstance(found, Item) else found.KIND.value.replace("_", " ")
+    return found.kind.sql_words if isinstance(found, Item) else kind_name(found).replace("_", " ")

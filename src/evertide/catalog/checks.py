@@ -11,13 +11,16 @@ from typing import Final
 
 from evertide.catalog.builtin.registry import BUILTINS, builtin_of
 from evertide.catalog.faults import BrokenCatalog
+from evertide.catalog.hands import faults_of_hands
 from evertide.catalog.objects import (
     CatalogObject,
+    ClusterProfile,
     ClusterReplica,
     Comment,
     Item,
     ObjectKey,
     ObjectKind,
+    kind_name,
     object_key,
 )
 from evertide.catalog.references import NameKey, names_of, numbers_of, references_of
@@ -71,7 +74,8 @@ def referring(snapshot: Snapshot, target: ObjectKey) -> list[CatalogObject]:
 
 def named(found: CatalogObject) -> str:
     """An object in words for people: what it is, its name if it has one, and its key."""
-    kind, key = described(object_key(found)).rsplit(" ", 1)
+    key = described(object_key(found)).rsplit(" ", 1)[1]
+    kind = kind_name(found).replace("_", " ")
     words = found.kind.sql_words if isinstance(found, Item) else kind
     name = getattr(found, "name", None)
     return f"{words} {key}" if name is None or name == key else f'{words} "{name}" ({key})'
@@ -80,8 +84,8 @@ def named(found: CatalogObject) -> str:
 def described(key: ObjectKey) -> str:
     """An object in words, by its kind and key.
 
-    >>> described(("cluster_replica", "u1"))
-    'cluster replica u1'
+    >>> described(("cluster_item", "u1"))
+    'cluster item u1'
     """
     kind, *parts = key
     shown = ("-" if part is None else str(part) for part in parts)
@@ -94,9 +98,13 @@ def _own_faults(snapshot: Snapshot, found: CatalogObject) -> Iterator[str]:
         if not _exists(snapshot, target):
             yield f"{who} refers to {described(target)}, which does not exist"
     if isinstance(found, ClusterReplica) and found.profile_id is not None:
-        profile = snapshot.profiles.get(found.profile_id)
-        if profile is not None and profile.cluster_id != found.cluster_id:
+        profile = snapshot.cluster_items.get(found.profile_id)
+        if profile is not None and not isinstance(profile, ClusterProfile):
+            yield f"{who} is in {described(object_key(profile))}, which is no profile"
+        elif profile is not None and profile.cluster_id != found.cluster_id:
             yield f"{who} is in a profile of cluster {profile.cluster_id}, not of its own"
+    if isinstance(found, Item):
+        yield from (f"{who} {fault}" for fault in faults_of_hands(found, snapshot))
     if isinstance(found, Comment) and found.sub_id is not None:
         yield from _faults_of_column(snapshot, found, who)
 

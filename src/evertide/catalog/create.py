@@ -38,6 +38,7 @@ from evertide.catalog.ops import (
     NewTable,
 )
 from evertide.catalog.references import ITEM_NAME
+from evertide.catalog.replacements import last_versions, refuse_staged, staged
 from evertide.vocab.errors import (
     DuplicateObject,
     DuplicateTable,
@@ -135,10 +136,11 @@ def create_item(draft: Draft, op: CreateItemOp) -> None:
     _refuse_other_than_users_schema(draft, op.schema_id)
     refuse_taken_name(draft, op.schema_id, op.name)
     refuse_unknown_role(draft, op.owner)
-    depends_on = (*op.depends_on, *_beside(draft, op.definition))
-    for item_id in depends_on:
+    read = (*op.depends_on, *_beside(draft, op.definition))
+    for item_id in read:
         if item_id not in draft.snapshot.items and builtin_of(item_id) is None:
             raise UndefinedTable(f"unknown catalog item '{item_id}'")
+    refuse_staged(draft.snapshot, read)
     # One number names the item and its first version; later versions take numbers of their own.
     number = draft.allocate_id(Allocator.USER)
     global_id = GlobalId(number)
@@ -150,14 +152,22 @@ def create_item(draft: Draft, op: CreateItemOp) -> None:
         owner=op.owner,
         create_sql=op.create_sql,
         versions=(ItemVersion(global_id=global_id, columns=op.columns),),
-        depends_on=depends_on,
+        depends_on=read,
         definition=_definition(draft, op.definition, global_id),
+        planned_against=(
+            last_versions(draft.snapshot, read)
+            if op.planned_against is None
+            else op.planned_against
+        ),
     )
     _refuse_unknown_cluster(draft, item)
     item = msgspec.structs.replace(item, privileges=_item_acl(draft, item.kind.value, op))
+    details: dict[str, str] = {} if item.cluster_id is None else {"cluster_id": item.cluster_id}
+    if isinstance(op.definition, NewMaterializedView) and op.definition.replacement is not None:
+        item = staged(draft.snapshot, item, op.definition.replacement)
+        details["target_id"] = op.definition.replacement.target
     draft.create(item)
-    runs_in = {} if item.cluster_id is None else {"cluster_id": item.cluster_id}
-    draft.audit_item("create", item, **runs_in)
+    draft.audit_item("create", item, **details)
 
 
 def create_secret(draft: Draft, op: CreateSecretOp) -> None:

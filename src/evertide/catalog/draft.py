@@ -33,8 +33,7 @@ class Allocator(StrEnum):
 
     AUDIT_EVENT = "audit_event"
     CLUSTER = "cluster"
-    CLUSTER_PROFILE = "cluster_profile"
-    CLUSTER_REPLICA = "cluster_replica"
+    CLUSTER_ITEM = "cluster_item"
     DATABASE = "database"
     INTROSPECTION_SOURCE_INDEX = "introspection_source_index"
     OID = "oid"

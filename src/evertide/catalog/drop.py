@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 
 from evertide.catalog.draft import Draft, full_name
-from evertide.catalog.objects import Index, Item, Subsource
+from evertide.catalog.objects import AuditDetail, Index, Item, Replacement, Subsource
 from evertide.catalog.ops import (
     DropDatabaseOp,
     DropItemsOp,
@@ -91,8 +91,13 @@ def drop_items(draft: Draft, op: DropItemsOp) -> None:
     _refuse_dependants(draft.snapshot, op.item_ids)
     for item_id in with_dependants(draft.snapshot, op.item_ids):
         item = draft.snapshot.items[item_id]
-        draft.audit_item("drop", item)
+        replaces = {} if item.replacement is None else _discarded(item.replacement)
+        draft.audit_item("drop", item, **replaces)
         draft.remove(item)
+
+
+def _discarded(replacement: Replacement) -> dict[str, AuditDetail]:
+    return {"reason": "discarded", "target_id": replacement.target}
 
 
 def drop_schema(draft: Draft, op: DropSchemaOp) -> None:

@@ -12,6 +12,7 @@ from evertide.catalog.objects import (
     Role,
     Schema,
     Secret,
+    kind_name,
 )
 from evertide.catalog.snapshot import Snapshot
 
@@ -22,7 +23,7 @@ Named: TypeAlias = (
 
 def kind_words(found: CatalogObject) -> str:
     """What the object is: TABLE, MATERIALIZED VIEW, CLUSTER REPLICA."""
-    words = found.kind.sql_words if isinstance(found, Item) else found.KIND.value
+    words = found.kind.sql_words if isinstance(found, Item) else kind_name(found)
     return words.replace("_", " ").upper()
 
 

@@ -31,13 +31,14 @@ from evertide.catalog.kinds.clusters import (
     ClusterProfile,
     ClusterReplica,
     ClusterVariant,
+    EndedReconfiguration,
+    Ending,
     Introspection,
     IntrospectionSourceIndex,
     ManagedCluster,
     ManagedTarget,
     OnTimeout,
     Reconfiguration,
-    RefreshSchedule,
     UnmanagedCluster,
     VirtualCluster,
     billed_as,
@@ -70,6 +71,7 @@ from evertide.catalog.kinds.items import (
 )
 from evertide.catalog.kinds.kind import ObjectKind
 from evertide.catalog.kinds.privileges import Acl, AclItem
+from evertide.catalog.kinds.replacements import NamedInput, PastVersion, Replacement
 from evertide.catalog.kinds.roles import (
     PUBLIC_ROLE_ID,
     DefaultPrivilege,
@@ -102,6 +104,8 @@ __all__ = [
     "Database",
     "DefaultPrivilege",
     "Definition",
+    "EndedReconfiguration",
+    "Ending",
     "IdAllocator",
     "Index",
     "IndexKey",
@@ -114,11 +118,13 @@ __all__ = [
     "ManagedCluster",
     "ManagedTarget",
     "MaterializedView",
+    "NamedInput",
     "ObjectKey",
     "ObjectKind",
     "OnTimeout",
+    "PastVersion",
     "Reconfiguration",
-    "RefreshSchedule",
+    "Replacement",
     "Role",
     "RoleMembership",
     "Schema",
@@ -138,7 +144,9 @@ __all__ = [
     "View",
     "VirtualCluster",
     "billed_as",
+    "kind_name",
     "object_key",
+    "record_types",
     "stored_columns",
     "stored_type",
 ]
@@ -170,8 +178,7 @@ CatalogObject: TypeAlias = (
 OBJECT_TYPES: dict[ObjectKind, type[CatalogObject]] = {
     ObjectKind.AUDIT_EVENT: AuditEvent,
     ObjectKind.CLUSTER: Cluster,
-    ObjectKind.CLUSTER_PROFILE: ClusterProfile,
-    ObjectKind.CLUSTER_REPLICA: ClusterReplica,
+    ObjectKind.CLUSTER_ITEM: ClusterReplica,
     ObjectKind.COMMENT: Comment,
     ObjectKind.CONFIG: Config,
     ObjectKind.DATABASE: Database,
@@ -191,6 +198,16 @@ OBJECT_TYPES: dict[ObjectKind, type[CatalogObject]] = {
     ObjectKind.TIMESTAMP: TimelineTimestamp,
 }
 
+# The records of kinds that have more than one, told apart by a tag in the stored row.
+VARIANTS: dict[ObjectKind, tuple[type[CatalogObject], ...]] = {
+    ObjectKind.CLUSTER_ITEM: (ClusterReplica, ClusterProfile),
+}
+
+
+def record_types(kind: ObjectKind) -> tuple[type[CatalogObject], ...]:
+    """Every record that an object of this kind can be."""
+    return VARIANTS.get(kind, (OBJECT_TYPES[kind],))
+
 
 class CatalogUpdate(msgspec.Struct, frozen=True, gc=False):
     """One object came (diff 1) or went (diff -1); a change is both."""
@@ -203,7 +220,9 @@ ObjectKey: TypeAlias = tuple[str | int | None, ...]
 
 # Asked for every object of every change, so looked up once.
 _KEYS: dict[type[CatalogObject], tuple[str, tuple[str, ...]]] = {
-    object_type: (kind.value, object_type.KEY) for kind, object_type in OBJECT_TYPES.items()
+    object_type: (kind.value, object_type.KEY)
+    for kind in OBJECT_TYPES
+    for object_type in record_types(kind)
 }
 
 
@@ -217,3 +236,14 @@ def object_key(catalog_object: CatalogObject) -> ObjectKey:
     if len(fields) == 1:
         return kind, getattr(catalog_object, fields[0])
     return (kind, *(getattr(catalog_object, field) for field in fields))
+
+
+def kind_name(catalog_object: CatalogObject) -> str:
+    """What the object is, with underscores: its kind, or which variant of it."""
+    match catalog_object:
+        case ClusterReplica():
+            return "cluster_replica"
+        case ClusterProfile():
+            return "cluster_profile"
+        case _:
+            return catalog_object.KIND.value

@@ -13,17 +13,21 @@ from evertide.catalog.objects import (
     ClusterVariant,
     Column,
     DefaultPrivilege,
+    Ending,
     Index,
     Introspection,
     ObjectKey,
     Reconfiguration,
+    Replacement,
     SystemPrivilege,
     View,
 )
 from evertide.catalog.privilege_ops import PrivilegeOp
+from evertide.catalog.replacement_ops import ReplacementOp
 from evertide.vocab.ids import (
     ClusterId,
     DatabaseId,
+    GlobalId,
     ItemId,
     ProfileId,
     ReplicaId,
@@ -112,15 +116,15 @@ class StartReconfigurationOp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishReconfigurationOp:
-    """Commit: the old replicas go and the pending ones take their names. Else: those go.
+    """Committed: the old replicas go and the pending ones take their names. Else: those go.
 
     Nothing happens if none is pending, or another one than was meant: somebody else was first.
     """
 
     cluster_id: ClusterId
     pending: Reconfiguration
-    commit: bool
-    reason: str = "reconfiguration"
+    ending: Ending
+    fault: str | None = None  # why it could not be committed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,11 +198,16 @@ class NewTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMaterializedView:
-    """A materialized view whose shard gets its name from the new GlobalId."""
+    """A materialized view whose shard gets its name from the new GlobalId.
+
+    A replacement is staged for a view and has no shard of its own. `depends_on` of the op is what
+    its query reads; that it also depends on its target follows.
+    """
 
     cluster_id: ClusterId
     as_of: Timestamp
     history_ms: int | None = None
+    replacement: Replacement | None = None
 
 
 NewDefinition: TypeAlias = (
@@ -220,6 +229,8 @@ class CreateItemOp:
     columns: tuple[Column, ...]
     depends_on: tuple[ItemId, ...] = ()
     definition: NewDefinition
+    # Versions that its text means where that is not the first; None: the last ones.
+    planned_against: tuple[GlobalId, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -436,6 +447,7 @@ ClusterOp: TypeAlias = (
 )
 AlterOp: TypeAlias = (
     ClusterOp
+    | ReplacementOp
     | RenameItemOp
     | RenameObjectOp
     | ChangeOwnerOp

@@ -19,6 +19,7 @@ from evertide.catalog.objects import (
     Index,
     IntrospectionSourceIndex,
     Item,
+    MaterializedView,
     ObjectKey,
     ObjectKind,
     Role,
@@ -37,9 +38,9 @@ from evertide.catalog.objects import (
 from evertide.vocab.ids import DatabaseId, RoleId
 
 _CLUSTER = ObjectKind.CLUSTER.value
+_CLUSTER_ITEM = ObjectKind.CLUSTER_ITEM.value
 _DATABASE = ObjectKind.DATABASE.value
 _ITEM = ObjectKind.ITEM.value
-_PROFILE = ObjectKind.CLUSTER_PROFILE.value
 _ROLE = ObjectKind.ROLE.value
 _SCHEMA = ObjectKind.SCHEMA.value
 
@@ -53,6 +54,7 @@ CLUSTER_NAME = "cluster name"
 MEMBER_NAME = "name in cluster"  # replicas and profiles
 ITEM_NAME = "name in schema"  # items and secrets
 GLOBAL_ID = "global id"
+REPLACEMENT = "replacement of"
 OID = "oid"
 
 # Names of the allocators that numbers of more than one kind come from.
@@ -83,6 +85,8 @@ def names_of(found: CatalogObject) -> Iterator[NameKey]:
             yield ITEM_NAME, found.schema_id, found.name
             yield from ((GLOBAL_ID, version.global_id) for version in found.versions)
             yield OID, found.oid
+            if found.replacement is not None:
+                yield REPLACEMENT, found.replacement.target
         case Secret():
             yield ITEM_NAME, found.schema_id, found.name
             yield GLOBAL_ID, found.secret_id
@@ -204,7 +208,7 @@ def _of_cluster(
     if not isinstance(found, IntrospectionSourceIndex):
         yield _role(found.owner)
     if isinstance(found, ClusterReplica) and found.profile_id is not None:
-        yield _PROFILE, found.profile_id
+        yield _CLUSTER_ITEM, found.profile_id
 
 
 def _of_item(item: Item) -> Iterator[ObjectKey]:
@@ -215,6 +219,8 @@ def _of_item(item: Item) -> Iterator[ObjectKey]:
     match item.definition:
         case Index(on_id=item_id) | Sink(from_id=item_id) | Subsource(source_id=item_id):
             yield _ITEM, item_id
+        case MaterializedView(handing_over=True, past=(*_, outgoing)):
+            yield _CLUSTER, outgoing.cluster_id
         case _:
             pass
     for dependency in item.depends_on:

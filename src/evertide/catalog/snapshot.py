@@ -19,6 +19,7 @@ from evertide.catalog.objects import (
     CatalogObject,
     CatalogUpdate,
     Cluster,
+    ClusterItem,
     ClusterProfile,
     ClusterReplica,
     Comment,
@@ -31,6 +32,7 @@ from evertide.catalog.objects import (
     Schema,
     Secret,
     object_key,
+    record_types,
 )
 from evertide.catalog.references import (
     CLUSTER_NAME,
@@ -38,12 +40,15 @@ from evertide.catalog.references import (
     GLOBAL_ID,
     ITEM_NAME,
     MEMBER_NAME,
+    REPLACEMENT,
     ROLE_NAME,
     SCHEMA_NAME,
     NameKey,
 )
+from evertide.catalog.variants import VariantView
 from evertide.vocab.ids import (
     ClusterId,
+    ClusterItemId,
     DatabaseId,
     GlobalId,
     ItemId,
@@ -83,8 +88,7 @@ _ORDER: Final = (
     ObjectKind.SCHEMA,
     ObjectKind.DEFAULT_PRIVILEGE,
     ObjectKind.CLUSTER,
-    ObjectKind.CLUSTER_PROFILE,
-    ObjectKind.CLUSTER_REPLICA,
+    ObjectKind.CLUSTER_ITEM,
     ObjectKind.INTROSPECTION_SOURCE_INDEX,
     ObjectKind.ITEM,
     ObjectKind.SECRET,
@@ -125,12 +129,17 @@ class Snapshot:
         return cast("Mapping[ClusterId, Cluster]", self._tables[ObjectKind.CLUSTER])
 
     @property
+    def cluster_items(self) -> Mapping[ClusterItemId, ClusterItem]:
+        """Replicas and profiles of all clusters."""
+        return cast("Mapping[ClusterItemId, ClusterItem]", self._tables[ObjectKind.CLUSTER_ITEM])
+
+    @property
     def profiles(self) -> Mapping[ProfileId, ClusterProfile]:
-        return cast("Mapping[ProfileId, ClusterProfile]", self._tables[ObjectKind.CLUSTER_PROFILE])
+        return VariantView(self._tables[ObjectKind.CLUSTER_ITEM], ClusterProfile)
 
     @property
     def replicas(self) -> Mapping[ReplicaId, ClusterReplica]:
-        return cast("Mapping[ReplicaId, ClusterReplica]", self._tables[ObjectKind.CLUSTER_REPLICA])
+        return VariantView(self._tables[ObjectKind.CLUSTER_ITEM], ClusterReplica)
 
     @property
     def items(self) -> Mapping[ItemId, Item]:
@@ -194,13 +203,14 @@ class Snapshot:
         return None if record is None else _object_of(kind, table_key, record)
 
     def of_type(self, object_type: type[ObjectT]) -> Iterator[ObjectT]:
-        """All objects of one type."""
+        """All objects of one type; of a kind that has variants, those of that variant."""
         kind = object_type.KIND
         assert kind not in NOT_KEPT, f"a snapshot holds no {kind.value}"
         for key, record in self._tables[kind].items():
             found = _object_of(kind, key, record)
-            assert isinstance(found, object_type), f"no {kind.value}: {found!r}"
-            yield found
+            assert isinstance(found, record_types(kind)), f"no {kind.value}: {found!r}"
+            if isinstance(found, object_type):
+                yield found
 
     def named(self, name: NameKey) -> tuple[ObjectKey, ...]:
         """Keys of the objects with this name: none, one, or more if the catalog is broken."""
@@ -250,6 +260,10 @@ class Snapshot:
         """The item that this collection is, or was, a version of."""
         return self._named(Item, (GLOBAL_ID, global_id))
 
+    def replacement_of(self, item_id: ItemId) -> Item | None:
+        """What is staged to replace this view."""
+        return self._named(Item, (REPLACEMENT, item_id))
+
     def dependants(self, item_id: ItemId) -> list[Item]:
         """Items that name this one directly, oldest first."""
         return sorted(self.referrers(Item, (ObjectKind.ITEM.value, item_id)), key=_age)
@@ -278,13 +292,14 @@ class Snapshot:
                 continue
             seen.add(item.item_id)
             if item.shard_id is None:
-                waiting.extend(item.depends_on)
+                waiting.extend(item.reads)
             else:
                 found[item.item_id] = item
         return sorted(found.values(), key=_age)
 
     def items_in_cluster(self, cluster_id: ClusterId) -> list[Item]:
-        """Materialized views and indexes that this cluster runs, oldest first."""
+        """Items that this cluster works for, oldest first; also those it did until they have
+        been handed over to another."""
         return sorted(self.referrers(Item, (ObjectKind.CLUSTER.value, cluster_id)), key=_age)
 
     def items_in_schema(self, schema_id: SchemaId) -> list[Item]:
@@ -328,15 +343,17 @@ class Snapshot:
         for key in self._indexes.named(name):
             if key[0] == object_type.KIND:
                 found = self.find(key)
-                assert isinstance(found, object_type), f"{name!r} leads to {found!r}"
-                return found
+                known = record_types(object_type.KIND)
+                assert isinstance(found, known), f"{name!r} leads to {found!r}"
+                return found if isinstance(found, object_type) else None
         return None
 
 
 def all_objects(snapshot: Snapshot) -> Iterator[CatalogObject]:
     """Every object of the snapshot, kind by kind."""
     for kind in _ORDER:
-        yield from snapshot.of_type(OBJECT_TYPES[kind])
+        for object_type in record_types(kind):
+            yield from snapshot.of_type(object_type)
 
 
 def _age(item: Item) -> tuple[int, str]:

@@ -115,6 +115,8 @@ from evertide.catalog.reconfigure import (
     start_reconfiguration,
     swap_clusters,
 )
+from evertide.catalog.replacement_ops import ReplacementOp
+from evertide.catalog.replacements import change_replacement
 from evertide.catalog.snapshot import Snapshot
 
 
@@ -227,6 +229,9 @@ def _drop(draft: Draft, op: DropOp) -> None:
 def _alter(draft: Draft, op: AlterOp) -> None:
     if isinstance(op, ClusterOp):
         _alter_cluster(draft, op)
+        return
+    if isinstance(op, ReplacementOp):
+        change_replacement(draft, op)
         return
     match op:
         case RenameItemOp():

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from evertide.catalog.hands import odd_hands
 from evertide.catalog.objects import (
     CatalogObject,
     Cluster,
@@ -31,8 +32,7 @@ from evertide.vocab.timestamp import EMPTY_FRONTIER, MIN_TS, Timestamp
 
 COMMENTABLE: Final = (
     ObjectKind.CLUSTER,
-    ObjectKind.CLUSTER_PROFILE,
-    ObjectKind.CLUSTER_REPLICA,
+    ObjectKind.CLUSTER_ITEM,
     ObjectKind.DATABASE,
     ObjectKind.ITEM,
     ObjectKind.ROLE,
@@ -57,6 +57,7 @@ def oddities_of(found: CatalogObject) -> Iterator[str]:
     yield from _odd_numbers(found)
     if isinstance(found, Item):
         yield from _odd_versions(found)
+        yield from odd_hands(found)
     if isinstance(found, Comment) and found.object_kind not in COMMENTABLE:
         yield f"is on a {found.object_kind}, but must be on one of {', '.join(COMMENTABLE)}"
 
@@ -71,8 +72,11 @@ def _odd_ids(found: CatalogObject) -> Iterator[str]:
 
 def _odd_numbers(found: CatalogObject) -> Iterator[str]:
     match found:
-        case TimelineTimestamp(ts=ts) | Item(definition=MaterializedView(as_of=ts)):
+        case TimelineTimestamp(ts=ts):
             yield from _odd_time(ts)
+        case Item(definition=MaterializedView() as definition):
+            for ts in (definition.as_of, *(past.as_of for past in definition.past)):
+                yield from _odd_time(ts)
         case Item(definition=Source() | Subsource() | Sink() as definition):
             yield from _odd_time(definition.as_of)
             if isinstance(definition, Source) and definition.load.tick_ms < 1:

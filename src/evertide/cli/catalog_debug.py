@@ -24,7 +24,7 @@ from evertide.catalog.durable.place import CatalogKind, CatalogPlace
 from evertide.catalog.durable.protocol import IncompatibleVersion, Uninitialized
 from evertide.catalog.durable.rows import StoredRow
 from evertide.catalog.faults import CatalogFault
-from evertide.catalog.objects import AuditDetail, Item, ItemKind, ManagedCluster
+from evertide.catalog.objects import AuditDetail, Item, ItemKind, ManagedCluster, MaterializedView
 from evertide.catalog.snapshot import Snapshot
 from evertide.cli.child import end_of, start_logging
 from evertide.cli.config import (
@@ -231,10 +231,19 @@ async def _change(config: Config, decide: Decide, done: str) -> int:
 
 
 def _sql_fault(item: Item) -> str | None:
-    """What keeps the stored SQL of an item from being read, in words; None if nothing does."""
+    """What keeps the stored SQL of an item from being read, in words; None if nothing does.
+
+    Also that of earlier definitions, which may be wanted again.
+    """
+    past = item.definition.past if isinstance(item.definition, MaterializedView) else ()
+    texts = (item.create_sql, *(version.create_sql for version in past))
+    return next(filter(None, (_text_fault(item, text) for text in texts)), None)
+
+
+def _text_fault(item: Item, create_sql: str) -> str | None:
     who = f'create_sql of {item.kind.sql_words} "{item.name}" ({item.item_id})'
     try:
-        statement = parse_statement(item.create_sql)
+        statement = parse_statement(create_sql)
     except SqlError as error:
         where = "" if error.position is None else f" at character {error.position}"
         return f"{who} does not parse{where}: {error.message}"

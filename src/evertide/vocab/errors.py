@@ -118,6 +118,10 @@ class DuplicateColumn(SqlError):
     sqlstate = "42701"
 
 
+class InvalidTableDefinition(SqlError):
+    sqlstate = "42P16"
+
+
 class DuplicateAlias(SqlError):
     sqlstate = "42712"
 

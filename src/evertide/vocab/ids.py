@@ -4,7 +4,7 @@ Each is text on the wire, in the catalog and in JSON (`u1`, `s4`): `u` for what 
 what the system defines. Plain strings at run time, so that encoding them costs nothing.
 """
 
-from typing import NewType
+from typing import NewType, TypeAlias
 
 DatabaseId = NewType("DatabaseId", str)
 SchemaId = NewType("SchemaId", str)
@@ -12,6 +12,8 @@ RoleId = NewType("RoleId", str)
 ClusterId = NewType("ClusterId", str)
 ReplicaId = NewType("ReplicaId", str)
 ProfileId = NewType("ProfileId", str)
+# Of whatever lives in a cluster's namespace: both come from one family.
+ClusterItemId: TypeAlias = ReplicaId | ProfileId
 
 # An item's identity for life, through rename and replacement.
 ItemId = NewType("ItemId", str)

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from evertide.catalog.builtin import clusters, external, notes, project, rights
+from evertide.catalog.builtin import clusters, external, notes, project, replacements, rights
 from evertide.catalog.builtin.relation import Builtin, Projection, no_rows, shape
 
 _PRIVILEGES: Final = "privileges text[]!"
@@ -84,7 +84,8 @@ MZ_CATALOG: Final = (
     _mz(
         16_708,
         "mz_materialized_views",
-        f"{_ITEM}, cluster_id text!, definition text!, owner_id text!, {_PRIVILEGES}, {_CREATED}",
+        f"{_ITEM}, cluster_id text!, definition text!, owner_id text!, {_PRIVILEGES}, {_CREATED}, "
+        "replacement_for text",
         project.materialized_views,
     ),
     _mz(
@@ -249,7 +250,7 @@ MZ_INTERNAL: Final = (
         "id text!, object_type text!, object_sub_id int4, comment text!",
         notes.comments,
     ),
-    _internal(16_807, "mz_replacements", "id text!, target_id text!"),
+    _internal(16_807, "mz_replacements", "id text!, target_id text!", replacements.replacements),
     _internal(
         16_808,
         "mz_frontiers",
@@ -286,6 +287,12 @@ MZ_INTERNAL: Final = (
         "mz_history_retention_strategies",
         "id text!, strategy text!, value jsonb!",
         project.history_retention_strategies,
+    ),
+    _internal(
+        16_850,
+        "mz_materialized_view_versions",
+        "id text!, version int8!, global_id text!, create_sql text!, current bool!",
+        replacements.view_versions,
     ),
     _internal(16_870, "mz_source_statuses", _STATUS, None),
     _internal(16_871, "mz_sink_statuses", _STATUS, None),

@@ -12,6 +12,7 @@ from evertide.catalog.objects import (
     RoleMembership,
     StorageUsage,
     SystemPrivilege,
+    kind_name,
 )
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import ItemId
@@ -35,8 +36,9 @@ def system_privileges(at: Viewpoint) -> Iterable[Row]:
 
 def comments(at: Viewpoint) -> Iterable[Row]:
     for c in at.snapshot.of_type(Comment):
-        item = at.snapshot.find((c.object_kind.value, c.object_id))
-        kind = item.kind.value if isinstance(item, Item) else c.object_kind.value.replace("_", "-")
+        found = at.snapshot.find((c.object_kind.value, c.object_id))
+        assert found is not None, "a comment goes with what it is on"
+        kind = found.kind.value if isinstance(found, Item) else kind_name(found).replace("_", "-")
         yield c.object_id, kind, c.sub_id, c.comment
 
 

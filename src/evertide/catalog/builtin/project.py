@@ -73,7 +73,8 @@ def materialized_views(at: Viewpoint) -> Iterable[Row]:
         named = (i.item_id, i.oid, i.schema_id, i.name, i.cluster_id)
         created = (i.create_sql, redacted(i.create_sql))
         guarded = (i.owner, acl_texts(i, at.snapshot))
-        yield *named, query_text(i.create_sql), *guarded, *created
+        replaces = None if i.replacement is None else i.replacement.target
+        yield *named, query_text(i.create_sql), *guarded, *created, replaces
 
 
 def indexes(at: Viewpoint) -> Iterable[Row]:

@@ -9,6 +9,7 @@ from evertide.catalog.builtin.postgres import PostgresRelation, postgres_relatio
 from evertide.catalog.builtin.relation import Builtin, Projection, Viewpoint, no_rows
 from evertide.catalog.builtin.resources import RESOURCES
 from evertide.catalog.builtin.rights import MZ_SHOW
+from evertide.catalog.builtin.staged import STAGED
 from evertide.catalog.snapshot import Snapshot
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId, ItemId
@@ -40,6 +41,7 @@ BUILTINS: Final[tuple[Builtin, ...]] = (
     *MZ_CATALOG,
     *MZ_INTERNAL,
     *RESOURCES,
+    *STAGED,
     *MZ_SHOW,
     *_postgres_builtins(),
 )

@@ -5,13 +5,15 @@ retraction must equal the row it takes back.
 """
 
 from collections.abc import Mapping
+from functools import reduce
+from operator import or_
 from typing import Final, NamedTuple
 
 import msgspec
 
 from evertide.catalog.durable.rows import StoredRow
 from evertide.catalog.faults import CatalogFault
-from evertide.catalog.objects import OBJECT_TYPES, CatalogObject, CatalogUpdate
+from evertide.catalog.objects import OBJECT_TYPES, CatalogObject, CatalogUpdate, record_types
 from evertide.vocab.datum import Row
 from evertide.vocab.relation_desc import ColumnDesc, RelationDesc
 from evertide.vocab.sql_type import TEXT
@@ -19,7 +21,7 @@ from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
 
 # Raised together with a new file in upgrade/ whenever a stored row would look different.
-CATALOG_VERSION: Final = 3
+CATALOG_VERSION: Final = 4
 VERSION_CONFIG: Final = "catalog_version"
 GENERATION_CONFIG: Final = "deployment_generation"
 
@@ -39,8 +41,13 @@ class _Form(NamedTuple):
     fields: frozenset[str]  # of the key
 
 
+def _decoder(records: tuple[type[CatalogObject], ...]) -> "msgspec.json.Decoder[CatalogObject]":
+    """Of one kind's records; the tag says which of several a row is."""
+    return msgspec.json.Decoder(reduce(or_, records))
+
+
 _FORMS: Final[Mapping[str, _Form]] = {
-    kind.value: _Form(msgspec.json.Decoder(found), frozenset(found.KEY))
+    kind.value: _Form(_decoder(record_types(kind)), frozenset(found.KEY))
     for kind, found in OBJECT_TYPES.items()
 }
 

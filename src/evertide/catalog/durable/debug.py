@@ -26,9 +26,12 @@ from evertide.catalog.faults import BrokenCatalog, CatalogFault
 from evertide.catalog.objects import (
     AuditDetail,
     CatalogObject,
+    ClusterProfile,
+    ClusterReplica,
     IdAllocator,
     Item,
     ObjectKind,
+    kind_name,
     object_key,
 )
 from evertide.catalog.references import numbers_of
@@ -183,8 +186,20 @@ def _change(draft: Draft, before: CatalogObject | None, after: CatalogObject | N
     if after is not None:
         _use_up(draft, after)
     event_type = "create" if before is None else "drop" if after is None else "alter"
-    key: dict[str, AuditDetail] = json.loads(encode_object(changed).key)
-    draft.audit(event_type, changed.KIND.value.replace("_", "-"), {"by": "catalog-debug", **key})
+    details = {"by": "catalog-debug", **_identity(changed)}
+    draft.audit(event_type, kind_name(changed).replace("_", "-"), details)
+
+
+def _identity(changed: CatalogObject) -> dict[str, AuditDetail]:
+    """The object's key under the names that the audit log has for it, which bills are made from."""
+    match changed:
+        case ClusterReplica(replica_id=replica_id):
+            return {"replica_id": replica_id}
+        case ClusterProfile(profile_id=profile_id):
+            return {"profile_id": profile_id}
+        case _:
+            key: dict[str, AuditDetail] = json.loads(encode_object(changed).key)
+            return key
 
 
 def _refuse_needed(draft: Draft, removed: CatalogObject) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from evertide.catalog.durable.log import SINCE_LAG, RowChange, RowUpdate, added_up, claiming
 from evertide.catalog.durable.protocol import AppendOutcome
 from evertide.catalog.durable.rows import StoredRow
-from evertide.catalog.objects import ObjectKind
+from evertide.catalog.kinds.kind import FORMER_KINDS, ObjectKind
 from evertide.persist.append import Appended
 from evertide.persist.faults import BelowSince
 from evertide.persist.handle import PersistClient
@@ -33,7 +33,7 @@ class StashLog:
         self._client = client
 
     async def prepare(self) -> None:
-        await self._stash.ensure([kind.value for kind in ObjectKind])
+        await self._stash.ensure([*(kind.value for kind in ObjectKind), *FORMER_KINDS])
 
     async def upper(self) -> Timestamp:
         return await self._stash.upper()

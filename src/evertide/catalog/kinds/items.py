@@ -1,6 +1,6 @@
 """Databases, schemas, and the items that live in them."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from enum import StrEnum
 from functools import cached_property
 from typing import ClassVar, TypeAlias
@@ -10,6 +10,7 @@ import msgspec
 from evertide.catalog.kinds.external import Sink, Source, Subsource
 from evertide.catalog.kinds.kind import ObjectKind
 from evertide.catalog.kinds.privileges import Acl
+from evertide.catalog.kinds.replacements import PastVersion, Replacement
 from evertide.vocab.ids import ClusterId, DatabaseId, GlobalId, ItemId, RoleId, SchemaId, ShardId
 from evertide.vocab.relation_desc import ColumnDesc, RelationDesc
 from evertide.vocab.sql_type import Kind, SqlType
@@ -141,12 +142,22 @@ class MaterializedView(
     omit_defaults=True,
     gc=False,
 ):
-    """A query whose result one cluster keeps in a shard."""
+    """A query whose result one cluster keeps in a shard.
 
-    shard_id: ShardId
+    Between the transaction that gives it another definition and the one that notes that this one
+    writes the shard, it is handing over: the dataflows of both run.
+    """
+
+    shard_id: ShardId  # of a replacement: its target's, which it does not write yet
     cluster_id: ClusterId
     as_of: Timestamp  # the result is exact from here on
     history_ms: int | None = None
+    replacement: Replacement | None = None  # None: it is no replacement
+    past: tuple[PastVersion, ...] = ()  # of all the item's versions but the last
+    handing_over: bool = False
+    forward_time: bool = False  # while handing over: an interval may be left unreadable
+    # While handing over: what the last version depends on, and the item will afterwards.
+    depends_on_after: tuple[ItemId, ...] = ()
 
 
 class IndexKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -223,6 +234,8 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     depends_on: tuple[ItemId, ...] = ()  # direct ones, builtins included
     definition: Definition
     privileges: Acl = ()  # of an index or a sink: none
+    # Versions of what it depends on that its text means, where that is not the first one.
+    planned_against: tuple[GlobalId, ...] = ()
 
     @property
     def kind(self) -> ItemKind:
@@ -245,8 +258,10 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def shard_id(self) -> ShardId | None:
-        """Where its rows are durable; None: nowhere."""
+        """Where its rows are durable; None: nowhere, or not yet, as those of a replacement."""
         match self.definition:
+            case MaterializedView(replacement=Replacement()):
+                return None
             case Table() | MaterializedView() | Source() | Subsource():
                 return self.definition.shard_id
             case View() | Index() | Sink():
@@ -265,6 +280,67 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 return self.definition.cluster_id
             case Table() | View() | Subsource():
                 return None
+
+    def version(self, global_id: GlobalId) -> ItemVersion:
+        """The version of this id."""
+        found = next((one for one in self.versions if one.global_id == global_id), None)
+        assert found is not None, f"{self.item_id} has no version {global_id}"
+        return found
+
+    def version_among(self, planned_against: Container[GlobalId]) -> ItemVersion:
+        """The version that a text means which was planned against these: else the first."""
+        meant = (one for one in self.versions if one.global_id in planned_against)
+        return next(meant, self.versions[0])
+
+    @property
+    def replacement(self) -> Replacement | None:
+        """What it replaces once it is applied; None: it is no replacement."""
+        return (
+            self.definition.replacement if isinstance(self.definition, MaterializedView) else None
+        )
+
+    @property
+    def reads(self) -> tuple[ItemId, ...]:
+        """What its current definition names, directly.
+
+        A replacement also depends on its target, and what is handing over on what it read before.
+        """
+        match self.definition:
+            case MaterializedView(replacement=Replacement(target=target)):
+                return tuple(item_id for item_id in self.depends_on if item_id != target)
+            case MaterializedView(handing_over=True, depends_on_after=after):
+                return after
+            case _:
+                return self.depends_on
+
+    @property
+    def outgoing(self) -> "Item | None":
+        """While it is handing over: the item under its last version but one, which still runs."""
+        if isinstance(self.definition, MaterializedView) and self.definition.handing_over:
+            return self.as_was(self.definition.past[-1].global_id)
+        return None
+
+    def as_was(self, global_id: GlobalId) -> "Item":
+        """The item under an earlier version: its definition, its columns, where it ran."""
+        assert isinstance(self.definition, MaterializedView), "other items have one version"
+        ids = [past.global_id for past in self.definition.past]
+        number = ids.index(global_id)
+        past = self.definition.past[number]
+        definition = MaterializedView(
+            shard_id=self.definition.shard_id,
+            cluster_id=past.cluster_id,
+            as_of=past.as_of,
+            history_ms=self.definition.history_ms,
+            past=self.definition.past[:number],
+        )
+        return msgspec.structs.replace(
+            self,
+            create_sql=past.create_sql,
+            versions=self.versions[: number + 1],
+            depends_on=past.depends_on,
+            definition=definition,
+            planned_against=past.planned_against,
+        )
 
 
 class Secret(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):

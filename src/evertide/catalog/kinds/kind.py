@@ -1,6 +1,7 @@
 """The names of all kinds of objects."""
 
 from enum import StrEnum
+from typing import Final
 
 
 class ObjectKind(StrEnum):
@@ -8,8 +9,7 @@ class ObjectKind(StrEnum):
 
     AUDIT_EVENT = "audit_event"
     CLUSTER = "cluster"
-    CLUSTER_PROFILE = "cluster_profile"
-    CLUSTER_REPLICA = "cluster_replica"
+    CLUSTER_ITEM = "cluster_item"  # a replica or a profile
     COMMENT = "comment"
     CONFIG = "config"
     DATABASE = "database"
@@ -27,3 +27,7 @@ class ObjectKind(StrEnum):
     SYSTEM_OBJECT_MAPPING = "system_object_mapping"
     SYSTEM_PRIVILEGE = "system_privilege"
     TIMESTAMP = "timestamp"
+
+
+# Kinds that only rows of earlier versions have: whoever stores those needs room for them too.
+FORMER_KINDS: Final = ("cluster_profile", "cluster_replica")

@@ -7,7 +7,9 @@ from typing import Final, TypeAlias
 from evertide.catalog.durable.rows import StoredRow
 from evertide.catalog.durable.upgrade.from_1_to_2 import from_1_to_2
 from evertide.catalog.durable.upgrade.from_2_to_3 import from_2_to_3
+from evertide.catalog.durable.upgrade.from_2_to_3_cluster_items import cluster_items_from_2_to_3
 from evertide.catalog.durable.upgrade.from_2_to_3_privileges import privileges_from_2_to_3
+from evertide.catalog.durable.upgrade.from_3_to_4 import from_3_to_4
 from evertide.catalog.durable.upgrade.plain import PlainRow, to_plain, to_stored
 from evertide.catalog.faults import CatalogFault
 
@@ -15,11 +17,11 @@ Step: TypeAlias = Callable[[Sequence[PlainRow]], Sequence[PlainRow]]
 
 
 def _to_3(rows: Sequence[PlainRow]) -> Sequence[PlainRow]:
-    return privileges_from_2_to_3(from_2_to_3(rows))
+    return cluster_items_from_2_to_3(privileges_from_2_to_3(from_2_to_3(rows)))
 
 
 # Version N to the step that turns its rows into those of N + 1.
-STEPS: Final[Mapping[int, Step]] = {1: from_1_to_2, 2: _to_3}
+STEPS: Final[Mapping[int, Step]] = {1: from_1_to_2, 2: _to_3, 3: from_3_to_4}
 
 _VERSION_KEY: Final = {"name": "catalog_version"}
 
