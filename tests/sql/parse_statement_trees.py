@@ -12,6 +12,7 @@ from evertide.sql.syntax import option as o
 from evertide.sql.syntax import query as q
 from evertide.sql.syntax.statement import Statement
 from tests.sql.parse_external_trees import external
+from tests.sql.parse_replacement_trees import replacement_statement
 from tests.sql.parse_role_trees import role_statement
 from tests.sql.parse_trees import (
     columns,
@@ -178,6 +179,11 @@ def _column(rng: Random) -> d.ColumnDefinition:
     )
 
 
+def _key(rng: Random) -> d.TableKey:
+    names = some(rng, lambda: identifier(rng), 1)
+    return d.TableKey(names, flag(rng), maybe(rng, lambda: identifier(rng)))
+
+
 def create_view(rng: Random) -> d.CreateViewStatement:
     replace = flag(rng)
     exists = not replace and flag(rng)
@@ -195,6 +201,7 @@ def create_materialized_view(rng: Random) -> d.CreateMaterializedViewStatement:
         view_options(rng),
         replace,
         not replace and flag(rng),
+        None if replace else maybe(rng, lambda: name(rng)),
     )
 
 
@@ -218,8 +225,14 @@ def definition(rng: Random) -> Statement:
     owned = d.ObjectKind.TABLE if kind is d.ObjectKind.ROLE else kind
     makers: list[Callable[[], Statement]] = [
         lambda: role_statement(rng),
+        lambda: replacement_statement(rng),
         lambda: d.CreateTableStatement(
-            name(rng), some(rng, lambda: _column(rng)), flag(rng), flag(rng), retained(rng)
+            name(rng),
+            some(rng, lambda: _column(rng)),
+            flag(rng),
+            flag(rng),
+            retained(rng),
+            some(rng, lambda: _key(rng)),
         ),
         lambda: create_view(rng),
         lambda: create_materialized_view(rng),

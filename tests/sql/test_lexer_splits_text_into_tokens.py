@@ -84,7 +84,7 @@ def test_every_token_knows_its_offset_in_characters() -> None:
         ("a {", "unexpected character in input: {", 3),
         (r"E'\u12'", "invalid escape in string literal", 1),
         (r"E'\xff'", "invalid escape in string literal", 1),
-        (r"E'\000'", "invalid escape in string literal", 1),
+        (r"E'\000'", "null character in string literal", 1),
         ("x'1f'", "string literals with prefix x are not supported", 1),
         ("U&'a'", "string literals with prefix U& are not supported", 1),
     ],

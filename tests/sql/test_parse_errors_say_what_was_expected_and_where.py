@@ -77,6 +77,14 @@ from evertide.vocab.errors import FeatureNotSupported, SqlSyntaxError
         ("COPY t TO 'file'", 'Expected STDOUT, found string literal "file"', 11),
         ("Foo", 'Expected a keyword at the beginning of a statement, found identifier "foo"', 1),
         ("; 1", 'Expected a keyword at the beginning of a statement, found number "1"', 3),
+        (
+            "SELECT 1 GROUP BY 1 OPTIONS (EXPECTED GROUP SIZE = 'x')",
+            "invalid EXPECTED GROUP SIZE: cannot use value as number",
+            52,
+        ),
+        ("SELECT 1 LIMIT 1 OFFSET 1 LIMIT 2", "multiple LIMIT/FETCH clauses not allowed", 27),
+        ("SELECT 1 OFFSET 1 OFFSET 2", "multiple OFFSET clauses not allowed", 19),
+        ("SELECT position(42)", "Expected IN, found right parenthesis", 19),
         ("VACUUM", "Unexpected keyword VACUUM at the beginning of a statement", 1),
         ("SELECT 1; SELECT é FROM", "Expected identifier, found EOF", 24),
     ],
@@ -95,7 +103,7 @@ def test_a_long_token_is_cut_short_in_the_message() -> None:
 
 @pytest.mark.parametrize(
     ("column", "constraint"),
-    [("a int PRIMARY KEY", "PRIMARY KEY"), ("a int, UNIQUE (a)", "UNIQUE"), ("CHECK (a)", "CHECK")],
+    [("a int REFERENCES t", "FOREIGN KEY"), ("CONSTRAINT x CHECK (a)", "CHECK")],
 )
 def test_constraints_that_would_not_be_kept_are_refused_by_name(
     column: str, constraint: str

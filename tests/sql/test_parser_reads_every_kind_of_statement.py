@@ -48,3 +48,10 @@ def test_a_text_may_hold_many_statements() -> None:
 
 def test_a_text_may_hold_none() -> None:
     assert parse_statements(" ; -- nothing\n") == []
+
+
+def test_guesses_about_the_size_of_groups_leave_no_trace() -> None:
+    plain = "SELECT a, sum(b) FROM t GROUP BY a"
+    hinted = f"{plain} OPTIONS (AGGREGATE INPUT GROUP SIZE = 100, LIMIT INPUT GROUP SIZE 5)"
+    assert parse_statement(hinted) == parse_statement(plain)
+    assert parse_statement("SELECT 1 FROM t options") != parse_statement("SELECT 1 FROM t")

@@ -73,6 +73,7 @@ def test_changes(
 
 
 REFUSED = [
+    ("m", "SET (SCHEDULE = ON REFRESH)", "SCHEDULE = ON REFRESH is not supported"),
     ("empty", "SET (MANAGED)", "Missing SIZE for empty cluster"),
     ("empty", "SET (SIZE '1')", "SIZE not supported for unmanaged clusters"),
     ("empty", "RESET (REPLICATION FACTOR)", "REPLICATION FACTOR not supported for unmanaged"),

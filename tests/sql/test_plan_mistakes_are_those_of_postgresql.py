@@ -8,7 +8,9 @@ import pytest
 from evertide.vocab.errors import SqlError
 from tests.sql.database import Database, new_database
 from tests.sql.plan_corpus.mistakes import AS_POSTGRESQL
+from tests.sql.plan_corpus.records import MISTAKES as RECORD_MISTAKES
 from tests.sql.plan_corpus.schema import SCHEMA
+from tests.sql.plan_corpus.set_returning import MISTAKES as ROWS_MISTAKES
 from tests.sql.plan_corpus.windows import MISTAKES as WINDOW_MISTAKES
 
 
@@ -29,7 +31,10 @@ def postgres(postgres_dsn: str) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-@pytest.mark.parametrize("marked", [*AS_POSTGRESQL, *WINDOW_MISTAKES])
+MISTAKES = [*AS_POSTGRESQL, *WINDOW_MISTAKES, *ROWS_MISTAKES, *RECORD_MISTAKES]
+
+
+@pytest.mark.parametrize("marked", MISTAKES)
 def test_code_and_position(marked: str, database: Database, postgres: psycopg.Connection) -> None:
     position = marked.find("§") + 1 or None
     sql = marked.replace("§", "")

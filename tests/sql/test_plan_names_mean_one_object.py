@@ -83,12 +83,12 @@ ERRORS = [
     ("SELECT * FROM §nope.public.t", "3D000", "unknown database 'nope'"),
     ("SELECT * FROM §a.b.c.d", "42601", "qualified name did not have between 1 and 3 components"),
     ("SELECT * FROM §i", "42809", "catalog item 'i' is an index and so cannot be depended upon"),
-    ("SELECT §nope.here FROM t", "42P01", 'missing FROM-clause entry for table "nope"'),
+    ("SELECT §nope.here FROM t", "42P01", 'column "nope.here" does not exist'),
     ("CREATE TABLE §mz_catalog.x (a int)", "0A000", "cannot create an item in system schema"),
     ("DROP TABLE §mz_catalog.mz_tables", "0A000", "system item 'mz_catalog.mz_tables' cannot"),
     ("CREATE SCHEMA §nope.s", "3D000", "unknown database 'nope'"),
     ("CREATE MATERIALIZED VIEW v IN CLUSTER nope AS SELECT 1", "42704", "unknown cluster 'nope'"),
-    ("SELECT public.f(1)", "42883", "function public.f does not exist"),
+    ("SELECT public.f(1)", "42883", 'function "public.f" does not exist'),
     ("SELECT 1 OPERATOR(nope.+) 2", "42883", "operator does not exist: nope.+"),
 ]
 

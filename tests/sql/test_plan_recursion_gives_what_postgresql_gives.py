@@ -152,9 +152,9 @@ def test_limits(database: Database) -> None:
 
 
 MISTAKES = [
-    ("r (a text) AS (SELECT 1 UNION SELECT 2)", DatatypeMismatch, "declared type .text. of"),
-    ("r (a int, b int) AS (SELECT 1)", DatatypeMismatch, "did not match inferred type .integer."),
-    ("r (a int) AS (SELECT 1, 2)", DatatypeMismatch, "did not match"),
+    ("r (a text) AS (SELECT 1 UNION SELECT 2)", DatatypeMismatch, "declared types .text., but"),
+    ("r (a int, b int) AS (SELECT 1)", DatatypeMismatch, "query returns types .integer."),
+    ("r (a int) AS (SELECT 1, 2)", DatatypeMismatch, "returns types .integer, integer."),
     ("r (a int) AS (SELECT 1), r (b int) AS (SELECT 2)", DuplicateAlias, "more than once"),
     ("r (a int) AS (SELECT a FROM nowhere)", UndefinedTable, "nowhere"),
     ("r (a) AS (SELECT 1)", SqlSyntaxError, "Expected"),

@@ -268,6 +268,9 @@ def _read_dollar(found: re.Match[str], tokens: Tokens) -> int:
 
 def _read_prefixed(found: re.Match[str], tokens: Tokens) -> int:
     prefix, start = found[_PREFIXED], found.start(_PREFIXED)
+    if prefix in ("b'", "B'"):  # a word before a string is a type: one that is not there
+        tokens.add("B", prefix[0], start)
+        return start + 1
     if prefix not in ("e'", "E'"):
         raise _error(f"string literals with prefix {prefix[:-1]} are not supported", start)
     body = _ESCAPE_STRING.match(found.string, start + 1)
@@ -288,6 +291,8 @@ def _unescape(escape: re.Match[str], start: int) -> str:
         return "'"
     code = int(octal, 8) if octal is not None else int(byte or short or long, 16)
     highest = 0x7F if octal or byte else 0x10FFFF  # a byte above ASCII is no character by itself
+    if code == 0:
+        raise _error("null character in string literal", start)
     if not 0 < code <= highest or 0xD800 <= code <= 0xDFFF:
         raise _error("invalid escape in string literal", start)
     return chr(code)

@@ -48,10 +48,18 @@ def normal_materialized_view(
     cluster: str,
     names: NameContext,
 ) -> str:
-    """The stored text of a materialized view, with the cluster that runs it."""
+    """The stored text of a materialized view, with the cluster that runs it.
+
+    That a replacement is to be applied by itself may change while it waits: the text is silent.
+    """
+    replacing = None
+    if statement.replacing is not None:
+        replacing = Name(resolve_readable(statement.replacing, names).name.parts)
     return to_sql(
         replace(
             statement,
+            replacing=replacing,
+            options=tuple(o for o in statement.options if o.name != "APPLY WHEN HYDRATED"),
             name=Name(destination.parts),
             query=qualified(statement.query, names),
             cluster=cluster,

@@ -4,8 +4,8 @@ A name that is not qualified is looked for in the system schemas first, so that 
 relation of his own before one that tools rely on, and then along the search path.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from evertide.catalog.builtin.registry import find_builtin
 from evertide.catalog.builtin.relation import Builtin
@@ -29,12 +29,23 @@ IMPLICIT_SCHEMAS = ("mz_catalog", "pg_catalog")
 
 
 @dataclass(frozen=True, slots=True)
+class Recall:
+    """How a stored text is meant, whatever has become since of what it names."""
+
+    # Versions that it was planned against; of what is not among them, the first is meant.
+    versions: Collection[GlobalId] = ()
+    # Names that may mean something else by now, or nothing.
+    items: Mapping[tuple[str, ...], ItemId] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class NameContext:
     """What decides which object a name means."""
 
     snapshot: Snapshot
     database: str
     search_path: tuple[str, ...]
+    recall: Recall | None = None  # None: the text is new, and means what is newest
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +99,7 @@ def resolve_readable(name: Name, names: NameContext) -> Readable:
             hint=f"Its tables are {', '.join(tables)}.",
             position=position_of(name.at),
         )
-    return user_relation(found, names.snapshot)
+    return _user_relation(found, names)
 
 
 def _system_relation(builtin: Builtin) -> Readable:
@@ -96,9 +107,12 @@ def _system_relation(builtin: Builtin) -> Readable:
     return Readable(builtin.item_id, builtin.global_id, name, builtin.desc, None)
 
 
-def user_relation(item: Item, snapshot: Snapshot) -> Readable:
-    """An item as a relation to read."""
-    return Readable(item.item_id, item.global_id, name_of(item, snapshot), item.desc, item)
+def _user_relation(item: Item, names: NameContext) -> Readable:
+    """An item as a relation to read, by the columns of the version that is meant."""
+    recall = names.recall
+    version = item.versions[-1] if recall is None else item.version_among(recall.versions)
+    name = name_of(item, names.snapshot)
+    return Readable(item.item_id, version.global_id, name, version.desc, item)
 
 
 def name_of(item: Item, snapshot: Snapshot) -> RelationName:
@@ -123,6 +137,8 @@ def resolve_item(name: Name, names: NameContext) -> Item:
 
 def find_object(name: Name, names: NameContext) -> Item | Builtin | None:
     """What the name means, or None. A schema or database that is missing is an error."""
+    if names.recall is not None and name.parts in names.recall.items:
+        return names.snapshot.items.get(names.recall.items[name.parts])
     match name.parts:
         case (item,):
             schemas = _search_path(names)

@@ -11,7 +11,6 @@ from typing import Final, TypeAlias
 from evertide.catalog.objects import (
     Index,
     Item,
-    ItemKind,
     MaterializedView,
     Sink,
     Source,
@@ -27,8 +26,9 @@ from evertide.sql.plan.context import PlanContext, QueryContext
 from evertide.sql.plan.parameters import Parameters
 from evertide.sql.plan.planned import fold_finishing
 from evertide.sql.plan.query import plan_query
+from evertide.sql.resolve import Recall
 from evertide.sql.syntax.definition import CreateMaterializedViewStatement, CreateViewStatement
-from evertide.vocab.ids import GlobalId
+from evertide.vocab.ids import GlobalId, ItemId
 from evertide.vocab.relation_desc import RelationDesc
 
 # A definition means the same as long as its text and the versions it reads are the same.
@@ -44,11 +44,17 @@ def inline_views(relation: Relation, snapshot: Snapshot, keep: Container[GlobalI
         if not isinstance(node, Get) or node.global_id in keep:
             return node
         item = snapshot.item_of(node.global_id)
-        if item is None or item.kind is not ItemKind.VIEW:
+        if item is None or not _is_computed(item):
             return node
         return inline_views(planned_definition(item, snapshot), snapshot, keep)
 
     return rewrite_up(relation, inlined)
+
+
+def _is_computed(item: Item) -> bool:
+    """Whether its rows are stored nowhere. Those of a replacement are not yet: it is read as a
+    plain view would be."""
+    return isinstance(item.definition, View) or item.replacement is not None
 
 
 def plan_item(item: Item, snapshot: Snapshot) -> tuple[Relation, RelationDesc]:
@@ -60,12 +66,12 @@ def plan_item(item: Item, snapshot: Snapshot) -> tuple[Relation, RelationDesc]:
         case View() | MaterializedView():
             return inline_views(planned_definition(item, snapshot), snapshot, ()), item.desc
         case Index(on_id=on_id):
-            on = snapshot.items[on_id]
+            on = snapshot.items[on_id].version_among(item.planned_against)
             return inline_views(Get(on.global_id, on.desc.types), snapshot, ()), on.desc
         case Table() | Source() | Subsource():
             return Get(item.global_id, item.desc.types), item.desc
         case Sink(from_id=from_id):
-            written = snapshot.items[from_id]
+            written = snapshot.items[from_id].version_among(item.planned_against)
             return Get(written.global_id, written.desc.types), written.desc
 
 
@@ -81,15 +87,37 @@ def planned_definition(item: Item, snapshot: Snapshot) -> Relation:
     return relation
 
 
+def recall_of(item: Item, snapshot: Snapshot) -> Recall:
+    """How an item's text is meant; the item may be as it was under an earlier version.
+
+    What runs depends on what it names, so those names are kept up. Those in an earlier version's
+    text are not: what they meant is told with it.
+    """
+    stored = snapshot.items.get(item.item_id)
+    names: dict[tuple[str, ...], ItemId] = {}
+    if stored is not None and isinstance(stored.definition, MaterializedView):
+        for past in stored.definition.past:
+            if past.global_id == item.global_id:
+                names = {named.name: named.item_id for named in past.names}
+    return Recall(item.planned_against, names)
+
+
 def _meaning(item: Item, snapshot: Snapshot) -> _Meaning:
-    read = (snapshot.items.get(item_id) for item_id in item.depends_on)
-    versions = tuple(found.global_id for found in read if found is not None)
-    return item.global_id, item.create_sql, versions
+    read = (snapshot.items.get(item_id) for item_id in item.reads)
+    meant = (found.version_among(item.planned_against) for found in read if found is not None)
+    return item.global_id, item.create_sql, tuple(version.global_id for version in meant)
 
 
 def _plan_definition(item: Item, snapshot: Snapshot) -> Relation:
     statement = parse_statement(item.create_sql)
     assert isinstance(statement, CreateViewStatement | CreateMaterializedViewStatement)
-    context = PlanContext(snapshot=snapshot, database="", search_path=(), cluster="", user="")
+    context = PlanContext(
+        snapshot=snapshot,
+        database="",
+        search_path=(),
+        cluster="",
+        user="",
+        recall=recall_of(item, snapshot),
+    )
     query = QueryContext(plan=context, parameters=Parameters(), plan_query=plan_query, stored=True)
     return fold_finishing(plan_query(statement.query, query))

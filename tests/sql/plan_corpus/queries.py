@@ -1,6 +1,8 @@
 """Queries by feature. Rows are compared in order only where the query orders them fully."""
 
 from tests.sql.plan_corpus.correlated import ARRAYS_OF_QUERIES, CORRELATED, LATERAL
+from tests.sql.plan_corpus.records import RECORDS
+from tests.sql.plan_corpus.set_returning import IN_SELECT_LISTS, IN_STEP, ROWS_AND_QUERIES
 from tests.sql.plan_corpus.windows import WINDOWS
 
 SELECT_LIST = (
@@ -186,6 +188,10 @@ GROUPING = (
     "SELECT extract(month FROM placed) AS m, sum(amount) FROM orders GROUP BY m ORDER BY m",
     "SELECT 'total' AS label, count(*) FROM customers GROUP BY label",
     "SELECT count(DISTINCT k), count(DISTINCT v) FROM dupes",
+    "SELECT count(DISTINCT (k, v)), count((k, v)), count(DISTINCT ROW(v)) FROM dupes",
+    "SELECT count(DISTINCT (a, (b, c))) FROM (VALUES (1.0, 'x', NULL), (1.00, 'x', NULL),"
+    " (NULL, NULL, NULL), (1, NULL, 'x'), (1, 'x', '')) v (a, b, c)",
+    "SELECT count(DISTINCT ('a'::text, k)) FILTER (WHERE k > 1), count(ROW()) FROM dupes",
     "SELECT id FROM (VALUES (1), (2)) a (id) JOIN (VALUES (2), (3)) b (id) USING (id) GROUP BY id",
     "SELECT id FROM (VALUES (1), (2)) a (id) FULL JOIN (VALUES (2), (3)) b (id) USING (id)"
     " GROUP BY id ORDER BY id",
@@ -323,4 +329,8 @@ CORPUS = {
     "lateral": LATERAL,
     "arrays of queries": ARRAYS_OF_QUERIES,
     "windows": WINDOWS,
+    "rows in select lists": IN_SELECT_LISTS,
+    "rows in step": IN_STEP,
+    "rows and queries": ROWS_AND_QUERIES,
+    "records": RECORDS,
 }

@@ -1,6 +1,6 @@
 """DROP and ALTER."""
 
-from evertide.sql.parser import cluster, option, role, session
+from evertide.sql.parser import cluster, option, replacement, role, session
 from evertide.sql.parser.cursor import Cursor
 from evertide.sql.parser.names import cluster_name, comma_separated, identifier, if_exists
 from evertide.sql.parser.objects import object_kind, object_name
@@ -66,6 +66,10 @@ def alter(cursor: Cursor) -> Statement:
         return AlterSetClusterStatement(kind, name, cluster_name(cursor), missing_ok, at=at)
     if kind in _RETAINING and cursor.key in ("SET", "RESET"):
         return _history(cursor, kind, name, missing_ok, at)
+    if kind is ObjectKind.MATERIALIZED_VIEW:
+        found = replacement.alter(cursor, name, missing_ok, at)
+        if found is not None:
+            return found
     if kind is ObjectKind.CLUSTER:
         if cursor.accept("RESET"):
             return cluster.reset_options(cursor, name.parts[0], missing_ok, at)
@@ -100,4 +104,6 @@ def _actions(kind: ObjectKind) -> list[str]:
         actions.append("SET CLUSTER")
     if kind in _RETAINING:
         actions += ["SET", "RESET"]
+    if kind is ObjectKind.MATERIALIZED_VIEW:
+        actions += ["APPLY", "RESTORE"]
     return actions

@@ -1,10 +1,10 @@
 """CREATE of everything but clusters."""
 
-from evertide.sql.parser import cluster, option, query, role, sink, source
+from evertide.sql.parser import cluster, option, query, replacement, role, sink, source
+from evertide.sql.parser.constraint import column_key, table_key
 from evertide.sql.parser.cursor import Cursor
 from evertide.sql.parser.expression import expression
 from evertide.sql.parser.names import (
-    comma_separated,
     identifier,
     if_not_exists,
     optional_columns,
@@ -22,18 +22,9 @@ from evertide.sql.syntax.definition import (
     CreateTableStatement,
     CreateViewStatement,
     DefinitionStatement,
+    TableKey,
 )
 from evertide.sql.syntax.expression import Expression
-from evertide.vocab.errors import FeatureNotSupported
-
-_CONSTRAINTS = {
-    "PRIMARY": "PRIMARY KEY constraints",
-    "UNIQUE": "UNIQUE constraints",
-    "CHECK": "CHECK constraints",
-    "REFERENCES": "FOREIGN KEY constraints",
-    "FOREIGN": "FOREIGN KEY constraints",
-    "CONSTRAINT": "named constraints",
-}
 
 
 def create(cursor: Cursor) -> DefinitionStatement:
@@ -62,6 +53,9 @@ def _create_or_replace(cursor: Cursor, at: int) -> DefinitionStatement:
 
 
 def _create_durable(cursor: Cursor, at: int) -> DefinitionStatement:
+    if cursor.accept("REPLACEMENT"):
+        cursor.expect("MATERIALIZED", "VIEW")
+        return _materialized_view(cursor, or_replace=False, is_replacement=True, at=at)
     if cursor.accept("MATERIALIZED"):
         if cursor.accept("SOURCE"):
             return source.create_source(cursor, materialized=True, at=at)
@@ -103,15 +97,28 @@ def _table(cursor: Cursor, temporary: bool, at: int) -> CreateTableStatement:
     exists_ok = if_not_exists(cursor)
     name = qualified_name(cursor)
     cursor.expect("(")
-    columns = () if cursor.key == ")" else comma_separated(cursor, _column)
+    columns: list[ColumnDefinition] = []
+    keys: list[TableKey] = []
+    while cursor.key != ")":
+        key = table_key(cursor)
+        if key is None:
+            columns.append(_column(cursor, keys))
+        else:
+            keys.append(key)
+        if not cursor.accept(","):
+            break
+        if cursor.key == ")":
+            cursor.fail("column name or constraint definition")
     cursor.expect(")")
     options = option.with_options(cursor, option.RETAINED)
-    return CreateTableStatement(name, columns, exists_ok, temporary, options, at=at)
+    return CreateTableStatement(
+        name, tuple(columns), exists_ok, temporary, options, tuple(keys), at=at
+    )
 
 
-def _column(cursor: Cursor) -> ColumnDefinition:
+def _column(cursor: Cursor, keys: list[TableKey]) -> ColumnDefinition:
+    """A column; the keys that it is on its own are added to the table's."""
     at = cursor.at
-    _refuse_constraint(cursor)
     name = identifier(cursor, "column name or constraint definition")
     type_ = data_type(cursor)
     collation = qualified_name(cursor) if cursor.accept("COLLATE") else None
@@ -124,16 +131,11 @@ def _column(cursor: Cursor) -> ColumnDefinition:
         elif default is None and cursor.accept("DEFAULT"):
             default = expression(cursor)
         else:
-            break
-    _refuse_constraint(cursor)
+            key = column_key(cursor, name)
+            if key is None:
+                break
+            keys.append(key)
     return ColumnDefinition(name, type_, not_null, default, collation, at=at)
-
-
-def _refuse_constraint(cursor: Cursor) -> None:
-    """Constraints that are not kept are refused by name: ignoring them would be a false promise."""
-    refused = _CONSTRAINTS.get(cursor.key)
-    if refused is not None:
-        raise FeatureNotSupported(f"{refused} are not supported", position=cursor.at + 1)
 
 
 def _view(cursor: Cursor, *, or_replace: bool, temporary: bool, at: int) -> CreateViewStatement:
@@ -146,17 +148,20 @@ def _view(cursor: Cursor, *, or_replace: bool, temporary: bool, at: int) -> Crea
 
 
 def _materialized_view(
-    cursor: Cursor, *, or_replace: bool, at: int
+    cursor: Cursor, *, or_replace: bool, at: int, is_replacement: bool = False
 ) -> CreateMaterializedViewStatement:
     exists_ok = not or_replace and if_not_exists(cursor)
     name = qualified_name(cursor)
     columns = optional_columns(cursor)
+    replacing = None
+    if not or_replace:
+        replacing = replacement.optional_target(cursor, replacement=is_replacement)
     in_cluster = optional_cluster(cursor)
     options = option.with_options(cursor, option.MATERIALIZED_VIEW)
     cursor.expect("AS")
     body = query.query(cursor)
     return CreateMaterializedViewStatement(
-        name, body, columns, in_cluster, options, or_replace, exists_ok, at=at
+        name, body, columns, in_cluster, options, or_replace, exists_ok, replacing, at=at
     )
 
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from evertide.sql.parser import create, option, stream
+from evertide.sql.parser import create, option, replacement, stream
 from evertide.sql.parser.cursor import Cursor
 from evertide.sql.parser.dml import select_statement
 from evertide.sql.parser.names import comma_separated, is_word, one_of, qualified_name
@@ -20,6 +20,7 @@ from evertide.sql.syntax.definition import (
     ObjectKind,
 )
 from evertide.sql.syntax.option import Option
+from evertide.sql.syntax.replacement import ExplainReplacementStatement
 from evertide.vocab.errors import SqlSyntaxError
 
 _STAGES: Final = (
@@ -28,10 +29,14 @@ _STAGES: Final = (
 _OBJECTS: Final = (ObjectKind.MATERIALIZED_VIEW, ObjectKind.VIEW, ObjectKind.INDEX)
 
 
-def explain(cursor: Cursor) -> ExplainPlanStatement | ExplainTimestampStatement:
+def explain(
+    cursor: Cursor,
+) -> ExplainPlanStatement | ExplainTimestampStatement | ExplainReplacementStatement:
     """Any EXPLAIN statement."""
     at = cursor.at
     cursor.expect("EXPLAIN")
+    if cursor.accept("REPLACEMENT"):
+        return replacement.explain(cursor, at)
     if cursor.accept("TIMESTAMP"):
         format_ = _format(cursor)
         cursor.expect("FOR")

@@ -175,7 +175,7 @@ def _is(cursor: Cursor, left: Expression) -> Expression:
     test = _TESTS.get(cursor.key)
     if test is None:
         cursor.fail(
-            "NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM, each with or without NOT, after IS"
+            "NULL, NOT NULL, TRUE, NOT TRUE, FALSE, NOT FALSE, UNKNOWN, NOT UNKNOWN after IS"
         )
     cursor.advance()
     return IsTest(left, test, negated, at=at)

@@ -247,6 +247,7 @@ PROFILE: Final[Grammar] = {
 ALTER_CLUSTER_WITH: Final[Grammar] = {"WAIT": _wait}
 RETAINED: Final[Grammar] = {"RETAIN HISTORY": _after_for}
 MATERIALIZED_VIEW: Final[Grammar] = {
+    "APPLY WHEN HYDRATED": no_value,
     "ASSERT NOT NULL": value,
     "PARTITION BY": value,
     "REQUIRE INCREMENTAL": optional_value,

@@ -7,6 +7,7 @@ from typing import Final, Literal
 from evertide.sql.lexer import LITERAL_ROWS, QUOTED
 from evertide.sql.parser import call, expression, from_clause, recursion
 from evertide.sql.parser.cursor import Cursor
+from evertide.sql.parser.hints import pass_hints
 from evertide.sql.parser.keywords import NOT_BARE_LABELS, QUERY_START
 from evertide.sql.parser.names import (
     comma_separated,
@@ -173,6 +174,7 @@ def _select(cursor: Cursor) -> Select:
         group_by = expression.expressions(cursor)
     having = expression.expression(cursor) if cursor.accept("HAVING") else None
     windows = comma_separated(cursor, _named_window) if cursor.accept("WINDOW") else ()
+    pass_hints(cursor)
     return Select(items, from_, where_, group_by, having, windows, distinct, distinct_on, at=at)
 
 
@@ -277,7 +279,15 @@ def _limits(cursor: Cursor) -> tuple[Expression | None, Expression | None]:
             if cursor.key in ("ROW", "ROWS"):
                 cursor.advance()
         else:
+            _refuse_second(cursor)
             return limit, offset
+
+
+def _refuse_second(cursor: Cursor) -> None:
+    """Rows are cut once; whether a clause that follows was meant, nobody can tell."""
+    if cursor.key in ("LIMIT", "FETCH", "OFFSET"):
+        what = "OFFSET" if cursor.key == "OFFSET" else "LIMIT/FETCH"
+        raise SqlSyntaxError(f"multiple {what} clauses not allowed", position=cursor.at + 1)
 
 
 def _fetch(cursor: Cursor) -> Expression:

@@ -10,6 +10,7 @@ from evertide.expr.outer_columns import free_columns, lifted, move_free
 from evertide.expr.relation import Apply, Constant, Filter, Join, Map, Project, Relation
 from evertide.expr.scalar import (
     And,
+    Call,
     Case,
     Coalesce,
     ColumnRef,
@@ -46,6 +47,10 @@ class RelationBuilder:
             self.relation = Filter(self.relation.input, self.relation.predicates + flat)
         else:
             self.relation = Filter(self.relation, flat)
+        for term in flat:
+            match term:  # IS NOT NULL
+                case Call(function, (IsNull(ColumnRef(index)),)) if function.name == "not":
+                    self.nullable[index] = False
 
     def product(self, relation: Relation, nullable: Sequence[bool]) -> list[ColumnRef]:
         """Put another relation's columns beside every row.

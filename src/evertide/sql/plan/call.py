@@ -3,13 +3,16 @@
 from collections.abc import Sequence
 
 from evertide.expr import scalar as typed
+from evertide.expr.functions.record import is_record
 from evertide.expr.functions.row import Accumulator, AggregateFunction
+from evertide.expr.functions.rows import find_table_functions
 from evertide.expr.functions.window import window_function
 from evertide.expr.relation import AggregateCall, ArgumentOrder
 from evertide.expr.scalar import Literal, Scalar, SessionCall
 from evertide.expr.temporal import MZ_NOW
 from evertide.sql.plan import window
 from evertide.sql.plan.coercion import settle, unify
+from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.expression_context import ExpressionContext
 from evertide.sql.plan.filter_clause import filtered_aggregate
 from evertide.sql.plan.function_call import (
@@ -18,12 +21,16 @@ from evertide.sql.plan.function_call import (
     call_function,
     call_operator,
     is_aggregate,
+    is_function,
     session_call,
 )
 from evertide.sql.plan.place import start_of
+from evertide.sql.plan.record import comparable, json_of, row_of_table
 from evertide.sql.plan.rewrite import walk_parts
-from evertide.sql.resolve import position_of
-from evertide.sql.syntax.expression import FunctionCall
+from evertide.sql.plan.row import row_key
+from evertide.sql.plan.table_call import bind_rows
+from evertide.sql.resolve import position_of, resolve_database, resolve_schema
+from evertide.sql.syntax.expression import Expression, FunctionCall, RowConstructor, Star
 from evertide.vocab.errors import (
     FeatureNotSupported,
     GroupingError,
@@ -38,20 +45,26 @@ _COMPARED_ACROSS = (
     {Kind.FLOAT4, Kind.FLOAT8},
     {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ},
 )
+# They take values of every type, rows among them.
+_JSON_MAKERS = frozenset(
+    {"to_jsonb", "jsonb_build_array", "jsonb_build_object", "jsonb_agg", "jsonb_object_agg"}
+)
 _FUNCTION_SCHEMAS = ("pg_catalog", "mz_catalog", "mz_internal")
 
 
 def bind_call(node: FunctionCall, context: ExpressionContext) -> Scalar:
     """What a call means; a schema before the name must be a system one."""
-    name = function_name(node)
+    name = function_name(node, context.query)
     if node.over is not None or window_function(name) is not None:
         return window.bind_window(name, node, context)
     if is_aggregate(name):
         return _bind_aggregate(name, node, context)
     _refuse_aggregate_clauses(name, node)
+    if find_table_functions(name):
+        return bind_rows(name, node, context)
     if name in TABLE_FUNCTIONS:
         raise FeatureNotSupported(
-            f"table function {name} is supported only in FROM", position=position_of(node.at)
+            f"table function {name} is not supported", position=position_of(node.at)
         )
     if len(node.name.parts) == 1:
         match name:
@@ -61,23 +74,36 @@ def bind_call(node: FunctionCall, context: ExpressionContext) -> Scalar:
                 return _bind_nullif(node, context)
             case "pg_typeof" if len(node.args) == 1:
                 return Literal(context.bind(node.args[0]).type.oid, SqlType(Kind.REGTYPE))
+    if not is_function(name):
+        raise UndefinedFunction(
+            f'function "{".".join(node.name.parts)}" does not exist', position=position_of(node.at)
+        )
     arguments = []
     for argument in node.args:
         arguments.append(context.bind_node(argument, context))
+    if name in _JSON_MAKERS:
+        arguments = [json_of(argument, context.query, at=node.at) for argument in arguments]
     value = session_call(name, arguments)
     if value is not None:
         return _checked_session_call(value, node, context)
     return call_function(name, arguments, context.query, at=node.at)
 
 
-def function_name(node: FunctionCall) -> str:
+def function_name(node: FunctionCall, query: QueryContext) -> str:
     """The bare name of a function of the system."""
     *schema, name = node.name.parts
-    if schema and (len(schema) > 1 or schema[0] not in _FUNCTION_SCHEMAS):
-        raise UndefinedFunction(
-            f"function {'.'.join(node.name.parts)} does not exist", position=position_of(node.at)
-        )
-    return name
+    if not schema:
+        return name
+    if len(schema) == 2:
+        resolve_database(schema[0], query.plan.snapshot, at=node.at)
+    if schema[-1:] == ["information_schema"] and name.startswith("_pg_"):
+        return name
+    if len(schema) <= 2 and schema[-1] in _FUNCTION_SCHEMAS:
+        return name
+    resolve_schema(tuple(schema), query.plan.names, at=node.at)
+    raise UndefinedFunction(
+        f'function "{".".join(node.name.parts)}" does not exist', position=position_of(node.at)
+    )
 
 
 def _refuse_aggregate_clauses(name: str, node: FunctionCall) -> None:
@@ -111,7 +137,8 @@ def _checked_session_call(
 def _bind_coalesce(node: FunctionCall, context: ExpressionContext) -> Scalar:
     if not node.args:
         raise SqlSyntaxError("COALESCE requires an argument", position=position_of(node.at))
-    bound = [context.bind(argument) for argument in node.args]
+    inside = context.without_rows("COALESCE")
+    bound = [inside.bind(argument) for argument in node.args]
     ats = [start_of(argument) for argument in node.args]
     values, shared = unify(bound, "COALESCE", context.query, ats=ats)
     return typed.Coalesce(tuple(values), shared)
@@ -134,7 +161,7 @@ def _bind_nullif(node: FunctionCall, context: ExpressionContext) -> Scalar:
 def _bind_aggregate(name: str, node: FunctionCall, context: ExpressionContext) -> Scalar:
     _check_aggregate_place(context, node)
     inner = context.in_aggregate()
-    arguments = [inner.bind(argument) for argument in node.args]
+    arguments = [_bind_argument(name, argument, inner) for argument in node.args]
     if not arguments and not node.star:
         raise WrongObjectType(
             f"{name}(*) must be used to call a parameterless aggregate function",
@@ -147,14 +174,27 @@ def _bind_aggregate(name: str, node: FunctionCall, context: ExpressionContext) -
     return context.deferred.reserve(AggregateCall(function, argument, node.distinct, order))
 
 
+def _bind_argument(name: str, node: Expression, inner: ExpressionContext) -> Scalar:
+    """Rows are counted by what makes them equal; no other aggregate takes them as they are."""
+    if name == "count" and isinstance(node, Star) and node.qualifier:
+        node = row_of_table(node, inner)
+    if name == "count" and isinstance(node, RowConstructor):
+        return row_key(node, inner)
+    value = inner.bind(node)
+    if name == "count" and is_record(value.type):
+        return comparable(value)
+    return json_of(value, inner.query, at=node.at) if name in _JSON_MAKERS else value
+
+
 def _check_aggregate_place(context: ExpressionContext, node: FunctionCall) -> None:
     if context.inside_aggregate:
         raise GroupingError(
-            "aggregate function calls cannot be nested", position=position_of(node.at)
+            "nested aggregate functions are not allowed", position=position_of(node.at)
         )
     if context.inner is None:
         raise GroupingError(
-            f"aggregate functions are not allowed in {context.clause}",
+            f"aggregate functions are not allowed in {context.clause.place}"
+            f" (function pg_catalog.{node.name.parts[-1]})",
             position=position_of(node.at),
         )
 

@@ -9,7 +9,7 @@ from evertide.sql.plan.origin import Origins
 from evertide.sql.plan.parameters import Parameters
 from evertide.sql.plan.planned import NamedQuery, PlannedQuery
 from evertide.sql.plan.scope import Scope
-from evertide.sql.resolve import NameContext
+from evertide.sql.resolve import NameContext, Recall
 from evertide.sql.syntax.query import Query
 from evertide.vocab.ids import ItemId, RoleId
 from evertide.vocab.sql_type import SqlType
@@ -36,11 +36,13 @@ class PlanContext:
     prepared: Mapping[str, Sequence[SqlType]] | None = None
     # What is kept up to date must be so by following changes alone.
     require_incremental: bool = False
+    # How a text that is planned again was meant; None: it is new.
+    recall: Recall | None = None
 
     @property
     def names(self) -> NameContext:
         """What decides which object a name means."""
-        return NameContext(self.snapshot, self.database, self.search_path)
+        return NameContext(self.snapshot, self.database, self.search_path, self.recall)
 
 
 @dataclass(frozen=True, slots=True)

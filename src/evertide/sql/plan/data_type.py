@@ -63,6 +63,12 @@ def _named_type(node: TypeName) -> SqlType:
     kind = _NAMED.get(name)
     if name.startswith("_") and name[1:] in _NAMED:
         return array_of(SqlType(_NAMED[name[1:]]))
+    if schema and name in _SYNONYMS:  # words of the grammar, which no schema holds
+        kind = None
+    if [*schema, name][-2:] in (["record"], ["pg_catalog", "record"]):
+        raise InvalidParameterValue(
+            "cannot reference pseudo type pg_catalog.record", position=position_of(node.at)
+        )
     if kind is None or (schema and schema[-1] not in _TYPE_SCHEMAS):
         raise UndefinedObject(
             f'type "{".".join(node.parts)}" does not exist', position=position_of(node.at)
@@ -111,10 +117,9 @@ def _numeric(precision: int, scale: int, node: TypeName) -> SqlType:
 
 def _characters(kind: Kind, length: int, node: TypeName) -> SqlType:
     if not 1 <= length <= MOST_CHARACTERS:
-        shown = "char" if kind is Kind.BPCHAR else "varchar"
-        bound = "at least 1" if length < 1 else f"at most {MOST_CHARACTERS}"
         raise InvalidParameterValue(
-            f"length for type {shown} must be {bound}", position=position_of(node.at)
+            f"length for type {SqlType(kind)} must be between 1 and {MOST_CHARACTERS}",
+            position=position_of(node.at),
         )
     return SqlType(kind, length=length)
 

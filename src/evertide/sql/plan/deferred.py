@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from evertide.expr.functions.row import TableFunction
 from evertide.expr.relation import AggregateCall, ArgumentOrder, Relation, WindowCall
 from evertide.expr.scalar import ColumnRef, Scalar
 from evertide.sql.plan.rewrite import replace_parts
-from evertide.vocab.sql_type import BOOL, SqlType
+from evertide.vocab.sql_type import BOOL, SqlType, record_of
 
 # Positions from here on are places of deferred values. No relation is that wide.
 FIRST_PLACE: Final = 1 << 32
@@ -56,6 +57,20 @@ class QuantifiedUse:
 
 
 @dataclass(frozen=True, slots=True)
+class RowQuantifiedUse:
+    """`(operands) op ANY (query)`: a row against rows; each pair of fields agrees in type."""
+
+    operator: str
+    operands: tuple[Scalar, ...]
+    relation: Relation
+    nullable: bool  # a column of the query may be NULL
+
+    @property
+    def type(self) -> SqlType:
+        return BOOL
+
+
+@dataclass(frozen=True, slots=True)
 class ArrayUse:
     """The values of a query of one column, in its order, as one array."""
 
@@ -80,10 +95,23 @@ class WindowUse:
         return self.call.type
 
 
+@dataclass(frozen=True, slots=True)
+class RowsUse:
+    """A value for each row that a table function gives, beside the row that it is called on."""
+
+    function: TableFunction
+    arguments: tuple[Scalar, ...]
+
+    @property
+    def type(self) -> SqlType:
+        columns = self.function.columns
+        return columns[0][1] if len(columns) == 1 else record_of(*columns)
+
+
 # Relations here are as they are written in the subquery: the row that its value is for is one
 # around them.
-SubqueryUse: TypeAlias = ScalarUse | ExistsUse | QuantifiedUse | ArrayUse
-DeferredValue: TypeAlias = AggregateCall | SubqueryUse | WindowUse
+SubqueryUse: TypeAlias = ScalarUse | ExistsUse | QuantifiedUse | RowQuantifiedUse | ArrayUse
+DeferredValue: TypeAlias = AggregateCall | SubqueryUse | WindowUse | RowsUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +138,8 @@ class Deferred:
         self.references: list[Reference] = []
 
     def reserve(self, value: DeferredValue) -> ColumnRef:
-        """The place of a value; equal aggregates and window functions are computed once."""
-        if isinstance(value, AggregateCall | WindowUse) and value in self.values:
+        """The place of a value; equal ones that are no subqueries are computed once."""
+        if isinstance(value, AggregateCall | WindowUse | RowsUse) and value in self.values:
             return ColumnRef(FIRST_PLACE + self.values.index(value), value.type)
         self.values.append(value)
         return ColumnRef(FIRST_PLACE + len(self.values) - 1, value.type)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from evertide.catalog.builtin.registry import builtin_of
 from evertide.catalog.objects import Item, ItemKind
+from evertide.catalog.replacements import refuse_staged
 from evertide.expr.locality import interpreted_only
 from evertide.expr.relation import Get, Relation
 from evertide.expr.relation_walk import in_order_of_use, rewrite_scalars
@@ -23,12 +24,18 @@ from evertide.sql.plan.incremental import (
     check_incremental,
     with_requirement,
 )
+from evertide.sql.plan.keys import check_keys, with_keys
 from evertide.sql.plan.planned import PlannedQuery, fold_finishing
 from evertide.sql.plan.plans import (
     CreateMaterializedViewPlan,
     CreateTablePlan,
     CreateViewPlan,
     ItemName,
+)
+from evertide.sql.plan.replacements.create import (
+    APPLY_WHEN_HYDRATED,
+    check_replacement,
+    replaced_view,
 )
 from evertide.sql.plan.rewrite import walk_parts
 from evertide.sql.plan.structure import check_collation
@@ -53,12 +60,14 @@ from evertide.vocab.errors import (
     DuplicateColumn,
     DuplicateTable,
     FeatureNotSupported,
+    InvalidTableDefinition,
     SqlSyntaxError,
     UndefinedParameter,
     WrongObjectType,
 )
 from evertide.vocab.ids import ItemId
 from evertide.vocab.relation_desc import ColumnDesc, RelationDesc, renamed
+from evertide.vocab.sql_type import Kind
 
 
 def plan_create_table(statement: CreateTableStatement, query: QueryContext) -> CreateTablePlan:
@@ -68,7 +77,10 @@ def plan_create_table(statement: CreateTableStatement, query: QueryContext) -> C
             "temporary tables are not supported", position=position_of(statement.at)
         )
     destination = free_destination(statement.name, query, statement.if_not_exists)
-    desc = RelationDesc(tuple(_column(column) for column in statement.columns))
+    check_keys(statement, query)
+    desc = with_keys(
+        RelationDesc(tuple(_column(column) for column in statement.columns)), statement.keys
+    )
     check_distinct_names(desc, [column.at for column in statement.columns])
     _check_storable(desc, statement.at)
     for definition, column in zip(statement.columns, desc.columns, strict=True):
@@ -164,6 +176,7 @@ def plan_create_materialized_view(
         _check_option(option)
     query = with_requirement(statement.options, query)
     destination, replaces = _view_destination(statement, ItemKind.MATERIALIZED_VIEW, query)
+    target = replaced_view(statement, query)
     cluster = resolve_cluster(
         query.plan.cluster if statement.cluster is None else statement.cluster,
         query.plan.snapshot,
@@ -174,6 +187,9 @@ def plan_create_materialized_view(
     _check_storable(desc, statement.at)
     relation = fold_finishing(planned)
     check_maintainable(relation, "materialized view", query, statement.at)
+    replacement = None
+    if target is not None:
+        replacement = check_replacement(target, statement, destination, desc, query)
     return CreateMaterializedViewPlan(
         name=item_name(destination),
         cluster_id=cluster.cluster_id,
@@ -184,12 +200,13 @@ def plan_create_materialized_view(
         if_not_exists=statement.if_not_exists,
         replaces=replaces,
         history_ms=history_option(statement.options),
+        replacement=replacement,
     )
 
 
 def _check_option(option: Option) -> None:
     """Only what is the case anyway is accepted: a promise that nobody keeps is worse than none."""
-    if option.name in (RETAIN_HISTORY, REQUIRE_INCREMENTAL):
+    if option.name in (RETAIN_HISTORY, REQUIRE_INCREMENTAL, APPLY_WHEN_HYDRATED):
         return
     match option.value:
         case Refresh(kind="ON COMMIT"):
@@ -242,6 +259,7 @@ def _dependencies(
             f"cannot replace view {destination.name}: depended upon by new"
             f" {destination.name} definition"
         )
+    refuse_staged(query.plan.snapshot, query.dependencies)
     return tuple(query.dependencies)
 
 
@@ -257,6 +275,11 @@ def _view_desc(
             position=position_of(at),
         )
     desc = renamed(planned.desc, names)
+    for column in desc.columns:
+        if column.type.kind is Kind.RECORD:
+            raise InvalidTableDefinition(
+                f'column "{column.name}" has pseudo-type record', position=position_of(at)
+            )
     check_distinct_names(desc, [at] * desc.arity)
     return desc
 

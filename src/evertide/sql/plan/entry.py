@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from evertide.sql.plan import (
+    comment,
     container,
     copy_from,
     define,
@@ -18,6 +19,7 @@ from evertide.sql.plan import (
     show,
     show_create,
     subscribe,
+    swap_schemas,
 )
 from evertide.sql.plan.clusters import alter as alter_cluster
 from evertide.sql.plan.clusters import create as cluster
@@ -40,6 +42,7 @@ from evertide.sql.plan.plans import (
     UpdatePlan,
 )
 from evertide.sql.plan.query import plan_query
+from evertide.sql.plan.replacements import entry as replacements
 from evertide.sql.plan.roles import define as role
 from evertide.sql.plan.roles import owned as role_owned
 from evertide.sql.plan.session import plan_session
@@ -79,6 +82,7 @@ from evertide.sql.syntax.command import (
     SubscribeStatement,
     UpdateStatement,
 )
+from evertide.sql.syntax.comment import CommentStatement
 from evertide.sql.syntax.definition import (
     AlterClusterResetStatement,
     AlterClusterSetStatement,
@@ -104,6 +108,11 @@ from evertide.sql.syntax.external import (
     CreateSinkStatement,
     CreateSourceStatement,
     CreateSubsourceStatement,
+)
+from evertide.sql.syntax.replacement import (
+    ExplainReplacementStatement,
+    ReplacementStatement,
+    ShowReplacementChangesStatement,
 )
 from evertide.sql.syntax.role import RoleStatement
 from evertide.sql.syntax.statement import Statement
@@ -152,7 +161,7 @@ def plan_statement(
 
 
 def _plan(statement: Statement, query: QueryContext) -> Plan:
-    if isinstance(statement, RoleStatement):
+    if isinstance(statement, RoleStatement | ReplacementStatement | CommentStatement):
         return _plan_definition(statement, query)
     match statement:
         case (
@@ -208,6 +217,10 @@ def _plan(statement: Statement, query: QueryContext) -> Plan:
 def _plan_definition(statement: DefinitionStatement, query: QueryContext) -> DdlPlan | NoticePlan:
     if isinstance(statement, RoleStatement):
         return role.plan_role_statement(statement, query)
+    if isinstance(statement, ReplacementStatement):
+        return replacements.plan_replacement_statement(statement, query)
+    if isinstance(statement, CommentStatement):
+        return comment.plan_comment(statement, query)
     match statement:
         case CreateTableStatement():
             return define.plan_create_table(statement, query)
@@ -255,8 +268,8 @@ def _plan_definition(statement: DefinitionStatement, query: QueryContext) -> Ddl
             return set_cluster.plan_set_cluster(statement, query)
         case SwapStatement(kind=ObjectKind.CLUSTER):
             return alter_cluster.plan_swap_clusters(statement, query)
-        case SwapStatement(kind=kind):
-            raise read.unsupported(f"ALTER {kind} ... SWAP WITH", statement.at)
+        case SwapStatement():
+            return swap_schemas.plan_swap_schemas(statement, query)
         case _:
             assert_never(statement)
 
@@ -304,6 +317,8 @@ _DataStatement: TypeAlias = (
     | ShowCreateStatement
     | ExplainPlanStatement
     | ExplainTimestampStatement
+    | ExplainReplacementStatement
+    | ShowReplacementChangesStatement
     | DeclareStatement
 )
 
@@ -328,6 +343,10 @@ def _plan_data(statement: _DataStatement, query: QueryContext) -> DataPlan:
             return read.plan_explain(statement, query)
         case ExplainTimestampStatement():
             return read.plan_explain_timestamp(statement, query)
+        case ExplainReplacementStatement():
+            return replacements.plan_explain_replacement(statement, query)
+        case ShowReplacementChangesStatement():
+            return replacements.plan_show_changes(statement, query)
         case DeclareStatement():
             return read.plan_declare(statement, query)
         case SubscribeStatement():

@@ -8,14 +8,14 @@ from typing import assert_never
 
 from evertide.expr.outer_columns import lifted
 from evertide.expr.scalar import ColumnRef, Literal, Scalar
-from evertide.sql.plan import call, literal, operator, predicate, quantified, structure
+from evertide.sql.plan import call, literal, operator, predicate, quantified, record, structure
 from evertide.sql.plan.coercion import to_boolean
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.deferred import Deferred
 from evertide.sql.plan.expression_context import Clause, ExpressionContext
 from evertide.sql.plan.place import start_of
 from evertide.sql.plan.rewrite import replace_parts, walk_parts
-from evertide.sql.plan.scope import Scope, ScopeColumn, find_column
+from evertide.sql.plan.scope import Scope, ScopeColumn, find_column, is_whole_row
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.expression import (
     And,
@@ -86,7 +86,10 @@ def refer(column: ScopeColumn, context: ExpressionContext, at: int) -> Scalar:
 def _bind_name(node: Name, context: ExpressionContext) -> Scalar:
     """A column of this row, or of one around."""
     outer = context.query.outer
-    depth, column = find_column(node, (context.scope, *(around.scope for around in outer)))
+    scopes = (context.scope, *(around.scope for around in outer))
+    if is_whole_row(node, scopes):
+        return record.bind_whole_row(Star(node.parts, at=node.at), context)
+    depth, column = find_column(node, scopes)
     if depth == 0:
         return refer(column, context, node.at)
     name = column.name if column.table is None else f"{column.table.name}.{column.name}"
@@ -144,10 +147,13 @@ def bind_expression(node: Expression, context: ExpressionContext) -> Scalar:
             return structure.bind_subscript(node, context)
         case Exists() | ScalarSubquery() | InSubquery() | AnyAll() | ArraySubquery():
             return quantified.bind_subquery(node, context)
-        case (
-            MapConstructor() | RowConstructor() | FieldAccess() | Star() | RowStar()
-            | DefaultValue()
-        ):  # fmt: skip
+        case RowConstructor():
+            return record.bind_row(node, context)
+        case FieldAccess():
+            return record.bind_field(node, context)
+        case Star(qualifier=qualifier) if qualifier:
+            return record.bind_whole_row(node, context)
+        case MapConstructor() | Star() | RowStar() | DefaultValue():
             raise structure.refusal(node)
         case _:
             assert_never(node)

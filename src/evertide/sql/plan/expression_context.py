@@ -32,6 +32,23 @@ class Clause(StrEnum):
     AS_OF = "AS OF"
     WINDOW = "window definitions"
 
+    @property
+    def place(self) -> str:
+        """The clause as errors name it that tell what may not stand there."""
+        return _PLACES.get(self, self.value)
+
+
+_PLACES = {
+    Clause.WHERE: "WHERE clause",
+    Clause.ON: "ON clause",
+    Clause.GROUP_BY: "GROUP BY clause",
+    Clause.HAVING: "HAVING clause",
+    Clause.DISTINCT_ON: "DISTINCT ON clause",
+    Clause.ORDER_BY: "ORDER BY clause",
+    Clause.RETURNING: "RETURNING clause",
+    Clause.DEFAULT: "DEFAULT expression",
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpressionContext:
@@ -51,10 +68,16 @@ class ExpressionContext:
     # What WINDOW names; None: there can be no window functions here.
     windows: Mapping[str, Window] | None = None
     inside_window: bool = False
+    # What is around that table functions may not stand in; None: they may, in a select list.
+    no_rows_in: str | None = None
 
     def bind(self, node: Expression) -> Scalar:
         """Plan a part of this expression."""
         return self.bind_node(node, self)
+
+    def without_rows(self, place: str) -> "ExpressionContext":
+        """The context of a part in which table functions may not stand."""
+        return replace(self, no_rows_in=place)
 
     def in_window(self) -> "ExpressionContext":
         """The context of a window function's argument."""

@@ -79,14 +79,14 @@ def _subquery(table: Subquery, query: QueryContext) -> Source:
 
 def _shown(table: ShowTable, query: QueryContext) -> Source:
     """A SHOW list in FROM. Definitions and variables are not relations."""
+    if query.stored:
+        raise FeatureNotSupported(
+            "SHOW commands are not allowed in views", position=position_of(table.at)
+        )
     if not isinstance(table.show, ShowObjectsStatement):
         raise FeatureNotSupported(
             "only SHOW statements that list objects are supported in FROM",
             position=position_of(table.at),
-        )
-    if query.stored:
-        raise FeatureNotSupported(
-            "SHOW in the definition of a view is not supported", position=position_of(table.at)
         )
     planned = plan_listing(table.show, query)
     return Source(fold_finishing(planned), scope_of(planned.desc, None))

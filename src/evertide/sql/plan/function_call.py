@@ -6,6 +6,7 @@ from typing import Final
 
 from evertide.expr.functions.aggregate import packing
 from evertide.expr.functions.cast import CastContext
+from evertide.expr.functions.record import fields_of, is_record, row_key_of
 from evertide.expr.functions.resolution import (
     Coercion,
     Resolution,
@@ -21,7 +22,7 @@ from evertide.expr.scalar import And, Call, Literal, Or, Parameter, Scalar, Sess
 from evertide.sql.plan.coercion import coerce, is_unknown, settle, with_position
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.resolve import position_of
-from evertide.vocab.errors import FeatureNotSupported
+from evertide.vocab.errors import DatatypeMismatch, FeatureNotSupported
 from evertide.vocab.sql_type import BOOL, BYTEA, JSONB, SqlType, array_of
 
 TABLE_FUNCTIONS: Final = frozenset(
@@ -42,6 +43,7 @@ TABLE_FUNCTIONS: Final = frozenset(
 )
 
 
+_SESSION_NAMES: Final = frozenset(name.partition("(")[0] for name in SESSION_CALLS)
 # True of a count of rows up to one, an error beyond.
 (AT_MOST_ONE_ROW,) = find_scalar("mz_at_most_one_row")
 (_NOT,) = find_scalar("not")
@@ -71,6 +73,8 @@ def call_operator(
 ) -> Scalar:
     """The operator that these operands mean, applied to them."""
     arguments = [_current(argument, query) for argument in arguments]
+    if len(arguments) == 2 and all(is_record(argument.type) for argument in arguments):
+        return _compared_records(name, arguments, query, at=at)
     if name == "||":
         arguments = _concatenated(arguments, query)
     with with_position(at):
@@ -84,6 +88,27 @@ def _concatenated(arguments: Sequence[Scalar], query: QueryContext) -> list[Scal
     if len(typed) != 1 or typed[0].element is not None or typed[0] in (JSONB, BYTEA):
         return list(arguments)
     return [settle(argument, query.parameters) for argument in arguments]
+
+
+def _compared_records(
+    name: str, arguments: Sequence[Scalar], query: QueryContext, *, at: int
+) -> Scalar:
+    """Rows compared as values: field by field, where NULL is equal to NULL."""
+    left, right = ([t for _, t in fields_of(argument.type)] for argument in arguments)
+    if len(left) != len(right):
+        raise DatatypeMismatch(
+            "cannot compare record types with different numbers of columns",
+            position=position_of(at),
+        )
+    for number, (one, other) in enumerate(zip(left, right, strict=True), start=1):
+        if unmodified(one) != unmodified(other):
+            raise DatatypeMismatch(
+                f"cannot compare dissimilar column types {one} and {other} at record column"
+                f" {number}",
+                position=position_of(at),
+            )
+    keys = [Call(row_key_of(argument.type), (argument,), BYTEA) for argument in arguments]
+    return call_operator(name, keys, query, at=at)
 
 
 def comparison_operands(
@@ -133,6 +158,11 @@ def comparison(name: str, left: Scalar, right: Scalar) -> Scalar:
     wanted = (unmodified(left.type), unmodified(right.type))
     (row,) = (row for row in find_scalar(name) if row.arguments == wanted)
     return Call(row, (left, right), BOOL)
+
+
+def is_function(name: str) -> bool:
+    """Whether there is a function by this name, for whatever arguments."""
+    return bool(find_scalar(name)) or name in _SESSION_NAMES
 
 
 def is_aggregate(name: str) -> bool:

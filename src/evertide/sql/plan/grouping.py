@@ -14,14 +14,9 @@ from evertide.expr.scalar import ColumnRef, Literal, OuterColumn, Scalar
 from evertide.sql.plan.builder import RelationBuilder
 from evertide.sql.plan.deferred import FIRST_PLACE, Deferred, SubqueryUse, fill_places
 from evertide.sql.plan.rewrite import replace_parts
+from evertide.sql.plan.single_row import with_default_row
 from evertide.sql.plan.standing import Standing
-from evertide.sql.plan.subquery import (
-    attach,
-    attach_all,
-    with_default_row,
-    with_operand,
-    with_row_around,
-)
+from evertide.sql.plan.subquery import attach, attach_all, with_operand, with_row_around
 from evertide.sql.resolve import position_of
 from evertide.vocab.errors import GroupingError
 
@@ -71,7 +66,8 @@ def _grouped_column(column: OuterColumn, keys: Sequence[Scalar], late: Deferred)
     reference = late.reference_from_subquery(column.index)
     name = "?" if reference is None else reference.name
     raise GroupingError(
-        f'subquery uses ungrouped column "{name}" from outer query',
+        f'column "{name}" must appear in the GROUP BY clause or be used in an aggregate function',
+        detail="A subquery names it.",
         position=None if reference is None else position_of(reference.at),
     )
 

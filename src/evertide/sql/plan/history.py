@@ -19,7 +19,13 @@ from evertide.sql.syntax.definition import (
 )
 from evertide.sql.syntax.expression import StringLiteral, TypedLiteral, TypeName
 from evertide.sql.syntax.option import Option, OptionValue
-from evertide.vocab.errors import InvalidParameterValue, Notice, SqlError, UndefinedTable
+from evertide.vocab.errors import (
+    FeatureNotSupported,
+    InvalidParameterValue,
+    Notice,
+    SqlError,
+    UndefinedTable,
+)
 
 RETAIN_HISTORY: Final = "RETAIN HISTORY"
 _INTERVAL: Final = TypeName(("interval",))
@@ -67,6 +73,12 @@ def plan_alter_history(
         if not statement.if_exists:
             raise
         return NoticePlan(tag, (Notice("NOTICE", "00000", f"{error.message}, skipping"),))
+    if item.replacement is not None:
+        raise FeatureNotSupported(
+            f"replacement materialized view {item.name} keeps the history of its target",
+            hint="Set RETAIN HISTORY there.",
+            position=position_of(statement.name.at),
+        )
     option: tuple[Option, ...] = ()
     history_ms = None
     if statement.history is not None:

@@ -40,6 +40,12 @@ def plan_create_index(statement: CreateIndexStatement, query: QueryContext) -> C
             f"index on system relation {'.'.join(on.name.parts)} is not supported",
             position=position_of(statement.on.at),
         )
+    if on.item.replacement is not None:
+        raise FeatureNotSupported(
+            f"index cannot be created on {'.'.join(on.name.parts)} because it is a replacement"
+            " materialized view",
+            position=position_of(statement.on.at),
+        )
     cluster_name = query.plan.cluster if statement.cluster is None else statement.cluster
     cluster = resolve_cluster(cluster_name, query.plan.snapshot, at=statement.at)
     if on.item.kind is ItemKind.VIEW:

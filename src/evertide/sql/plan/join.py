@@ -18,15 +18,18 @@ from evertide.sql.plan.expression_context import Clause
 from evertide.sql.plan.function_call import call_operator
 from evertide.sql.plan.planned import project
 from evertide.sql.plan.scope import Scope, ScopeColumn, TableName
+from evertide.sql.plan.single_row import looks_around
 from evertide.sql.plan.source import Source, joined_scope, product
-from evertide.sql.plan.subquery import attach_all, looks_around
+from evertide.sql.plan.subquery import attach_all
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.query import Join, JoinNatural, JoinOn, JoinUsing
 from evertide.vocab.errors import (
     AmbiguousColumn,
+    DuplicateAlias,
     FeatureNotSupported,
     InvalidColumnReference,
     UndefinedColumn,
+    UndefinedFunction,
 )
 
 
@@ -174,7 +177,9 @@ def _join_using(
     sides = [(one.scalar, shift_columns(two.scalar, width)) for one, two in pairs]
     if not sides:  # NATURAL JOIN of relations that share nothing
         return product(left, right, at=join.at)
-    terms = tuple(call_operator("=", pair, query, at=join.at) for pair in sides)
+    terms = tuple(
+        _equal(name, pair, query, join.at) for name, pair in zip(names, sides, strict=True)
+    )
     on = terms[0] if len(terms) == 1 else And(terms)
     if join.kind == "INNER":
         joined = _inner(
@@ -184,6 +189,17 @@ def _join_using(
         joined = _outer(join, left, right, on)
     shown = [_shown(join, pair, scalars, query) for pair, scalars in zip(pairs, sides, strict=True)]
     return Source(joined.relation, _using_scope(joined.scope, shown, alias))
+
+
+def _equal(name: str, pair: tuple[Scalar, Scalar], query: QueryContext, at: int) -> Scalar:
+    try:
+        return call_operator("=", pair, query, at=at)
+    except UndefinedFunction:
+        raise UndefinedFunction(
+            f'NATURAL/USING join column "{name}" types {pair[0].type} and {pair[1].type} cannot be'
+            " matched",
+            position=position_of(at),
+        ) from None
 
 
 def _pair(join: Join, name: str, left: Source, right: Source) -> tuple[ScopeColumn, ScopeColumn]:
@@ -232,6 +248,8 @@ def _using_scope(scope: Scope, shown: Sequence[ScopeColumn], alias: str | None) 
     )
     if alias is None:
         return Scope((*shown, *rest), scope.tables)
+    if any(table.name == alias for table in scope.tables):
+        raise DuplicateAlias(f'table name "{alias}" specified more than once')
     table = TableName(alias)
     again = tuple(replace(column, table=table, merged=True) for column in shown)
     return Scope((*shown, *rest, *again), (*scope.tables, table))

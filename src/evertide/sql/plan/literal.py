@@ -15,7 +15,13 @@ from evertide.sql.plan.registered import (
     cast_to_regproc,
     registered_name,
 )
-from evertide.sql.syntax.expression import Cast, TypedLiteral, TypeName
+from evertide.sql.syntax.expression import (
+    ArrayConstructor,
+    Cast,
+    ListConstructor,
+    TypedLiteral,
+    TypeName,
+)
 from evertide.vocab.datum import Interval
 from evertide.vocab.sql_type import INT4, INT8, INTERVAL, NUMERIC, UNKNOWN, Kind
 
@@ -41,7 +47,7 @@ def number(text: str, at: int) -> Literal:
             return Literal(value, INT8)
         text = str(value)
     with with_position(at):
-        return Literal(parse_numeric(text), NUMERIC)
+        return Literal(parse_numeric(text.upper()), NUMERIC)
 
 
 def bind_cast(node: Cast, context: ExpressionContext) -> Scalar:
@@ -51,6 +57,9 @@ def bind_cast(node: Cast, context: ExpressionContext) -> Scalar:
         operand = context.bind_node(node.operand, context)
         return cast_to_registered(name, operand, context.query, at=node.at)
     target = resolve_type(node.target)
+    match target.kind, node.operand:
+        case (Kind.ARRAY, ArrayConstructor(items=())) | (Kind.LIST, ListConstructor(items=())):
+            return Literal((), target)
     operand = context.bind_node(node.operand, context)
     match target.kind, operand:
         case Kind.REGPROC, Literal(value=str(text)) if not text.strip("-").isdecimal() and text:

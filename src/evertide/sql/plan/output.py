@@ -9,6 +9,7 @@ from evertide.sql.plan.expression import refer
 from evertide.sql.plan.expression_context import Clause, ExpressionContext
 from evertide.sql.plan.naming import column_name
 from evertide.sql.plan.parameters import Parameters
+from evertide.sql.plan.record import bind_fields
 from evertide.sql.plan.scope import expand_star, has_column
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.expression import (
@@ -24,7 +25,6 @@ from evertide.sql.syntax.expression import (
 from evertide.sql.syntax.query import SelectItem
 from evertide.vocab.errors import (
     AmbiguousColumn,
-    FeatureNotSupported,
     InvalidColumnReference,
     SqlSyntaxError,
 )
@@ -51,27 +51,30 @@ class OutputItem:
                 return None
 
 
-def bind_items(items: Sequence[SelectItem], context: ExpressionContext) -> list[OutputItem]:
-    """The output columns, stars expanded."""
+def bind_items(
+    items: Sequence[SelectItem], context: ExpressionContext, *, from_nothing: bool = False
+) -> list[OutputItem]:
+    """The output columns, stars expanded; `from_nothing`: there is no FROM to expand them by."""
     found: list[OutputItem] = []
     for item in items:
         match item.expression:
             case Star() as star:
+                if from_nothing and not star.qualifier:
+                    raise SqlSyntaxError(
+                        "SELECT * with no tables specified is not valid",
+                        position=position_of(star.at),
+                    )
                 found += _starred(star, context)
-            case RowStar(at=at):
-                raise FeatureNotSupported(
-                    "the fields of a record as columns are not supported", position=position_of(at)
-                )
+            case RowStar() as row:
+                found += [
+                    OutputItem(name, field, None) for name, field in bind_fields(row, context)
+                ]
             case node:
                 found.append(OutputItem(column_name(item), context.bind(node), node))
     return found
 
 
 def _starred(star: Star, context: ExpressionContext) -> list[OutputItem]:
-    if not star.qualifier and not context.scope.tables and not context.scope.columns:
-        raise SqlSyntaxError(
-            "SELECT * with no tables specified is not valid", position=position_of(star.at)
-        )
     columns = expand_star(star, context.scope)
     return [OutputItem(column.name, refer(column, context, star.at), None) for column in columns]
 
@@ -87,7 +90,7 @@ def bind_key(
     if position is not None:
         return position
     if isinstance(node, Name) and len(node.parts) == 1:
-        position = _output_named(node, items, context.clause)
+        position = _output_named(node, items)
         if position is not None:
             return position
     return settle(context.bind(node), context.query.parameters)
@@ -103,7 +106,7 @@ def bind_group_key(
     position = _ordinal(node, items, context.clause)
     match node:
         case Name(parts=(bare,)) if not has_column(bare, context.scope):
-            position = _output_named(node, items, context.clause)
+            position = _output_named(node, items)
         case _:
             pass
     if position is None:
@@ -119,7 +122,8 @@ def _ordinal(node: Expression, items: Sequence[OutputItem], clause: Clause) -> i
             number = int(text)
             if not 1 <= number <= len(items):
                 raise InvalidColumnReference(
-                    f"{clause} position {number} is not in select list",
+                    f"column reference {number} in {clause.place} is out of range"
+                    f" (1 - {len(items)})",
                     position=position_of(node.at),
                 )
             return number - 1
@@ -129,12 +133,12 @@ def _ordinal(node: Expression, items: Sequence[OutputItem], clause: Clause) -> i
             return None
 
 
-def _output_named(name: Name, items: Sequence[OutputItem], clause: Clause) -> int | None:
+def _output_named(name: Name, items: Sequence[OutputItem]) -> int | None:
     """The output column with this name. Two are fine if they are the same expression."""
     found = [i for i, item in enumerate(items) if item.name == name.parts[0]]
     if len({items[i].scalar for i in found}) > 1:
         raise AmbiguousColumn(
-            f'{clause} "{name.parts[0]}" is ambiguous', position=position_of(name.at)
+            f'column reference "{name.parts[0]}" is ambiguous', position=position_of(name.at)
         )
     return found[0] if found else None
 

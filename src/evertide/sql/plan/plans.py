@@ -10,10 +10,12 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
+from evertide.catalog.objects import Replacement
 from evertide.expr.relation import Finishing, OrderKey, Relation
 from evertide.expr.scalar import Scalar
 from evertide.sql.plan.clusters.plans import ClusterPlan
 from evertide.sql.plan.external.plans import CreateSinkPlan, CreateSourcePlan
+from evertide.sql.plan.replacements.plans import ApplyReplacementPlan
 from evertide.sql.plan.roles.plans import RolePlan
 from evertide.vocab.errors import Notice
 from evertide.vocab.ids import ClusterId, DatabaseId, GlobalId, ItemId, ReplicaId, SchemaId
@@ -200,6 +202,11 @@ class CreateMaterializedViewPlan:
     if_not_exists: bool
     replaces: ItemId | None = None
     history_ms: int | None = None
+    # What it is staged to replace, and how; None: it stands for itself.
+    replacement: Replacement | None = None
+    # Versions that its text means where that is not the first; None: the last ones.
+    planned_against: tuple[GlobalId, ...] | None = None
+    tag: str = "CREATE MATERIALIZED VIEW"
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,6 +354,15 @@ class ExplainTimestampPlan:
     as_json: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainReplacementPlan:
+    """What a replacement would change: how many rows come and go, and the first of them."""
+
+    replacement_id: ItemId
+    totals: SelectPlan
+    rows: SelectPlan
+
+
 @dataclass(frozen=True, slots=True)
 class CopyToPlan:
     source: SelectPlan | SubscribePlan
@@ -409,7 +425,7 @@ DdlPlan: TypeAlias = (
     CreateTablePlan | CreateViewPlan | CreateMaterializedViewPlan | CreateIndexPlan
     | CreateSourcePlan | CreateSinkPlan
     | CreateSchemaPlan | CreateDatabasePlan | ClusterPlan | DropPlan | RenameItemPlan
-    | AlterHistoryPlan | AlterSystemPlan
+    | AlterHistoryPlan | AlterSystemPlan | ApplyReplacementPlan
 )  # fmt: skip
 # Statements that concern the session alone: no collection is read or written.
 SessionPlan: TypeAlias = (
@@ -418,6 +434,6 @@ SessionPlan: TypeAlias = (
 )  # fmt: skip
 DataPlan: TypeAlias = (
     SelectPlan | InsertPlan | DeletePlan | UpdatePlan | ExplainPlan | ExplainTimestampPlan
-    | CopyToPlan | CopyFromPlan | DeclarePlan | SubscribePlan
+    | CopyToPlan | CopyFromPlan | DeclarePlan | SubscribePlan | ExplainReplacementPlan
 )  # fmt: skip
 Plan: TypeAlias = DdlPlan | DataPlan | SessionPlan

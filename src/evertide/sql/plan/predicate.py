@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from evertide.expr import scalar as typed
+from evertide.expr.functions.record import is_record
 from evertide.expr.scalar import Scalar
 from evertide.sql.plan.coercion import settle, to_boolean, unify
 from evertide.sql.plan.expression_context import ExpressionContext
 from evertide.sql.plan.function_call import call_function, call_operator, negated
 from evertide.sql.plan.literal_list import member_of
 from evertide.sql.plan.place import start_of
-from evertide.sql.plan.row import bind_row_comparison
+from evertide.sql.plan.record import all_fields, written_out
+from evertide.sql.plan.row import bind_row_comparison, check_widths
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.expression import (
     And,
@@ -21,12 +23,14 @@ from evertide.sql.syntax.expression import (
     IsDistinct,
     IsTest,
     Not,
+    NullLiteral,
     Or,
     PatternMatch,
     RowConstructor,
 )
 from evertide.sql.syntax.literal_values import LiteralValues
 from evertide.vocab.errors import DatatypeMismatch, FeatureNotSupported
+from evertide.vocab.sql_type import BOOL
 
 
 def bind_junction(node: And | Or | Not, context: ExpressionContext) -> Scalar:
@@ -49,11 +53,29 @@ def bind_test(node: IsTest, context: ExpressionContext) -> Scalar:
     """IS NULL, TRUE, FALSE, UNKNOWN: never NULL themselves."""
     bound = context.bind_node(node.operand, context)
     if node.test == "NULL":
-        test: Scalar = typed.IsNull(settle(bound, context.query.parameters))
+        value = settle(bound, context.query.parameters)
+        if is_record(value.type):
+            return _all_fields_test(value, absent=not node.negated)
+        test: Scalar = typed.IsNull(value)
     else:
         operand = to_boolean(bound, f"IS {node.test}", context.query, at=start_of(node.operand))
         test = _truth_test(operand, node, context)
     return negated(test) if node.negated else test
+
+
+def _all_fields_test(row: Scalar, *, absent: bool) -> Scalar:
+    """A row is NULL if all its fields are, and NOT NULL if none is: it may be neither."""
+    fields = [typed.IsNull(field) for field in all_fields(row)]
+    itself = () if written_out(row) is not None else (typed.IsNull(row),)
+    if absent:
+        return typed.Or((*itself, _every(fields)))
+    return _every([negated(field) for field in (*itself, *fields)])
+
+
+def _every(tests: Sequence[Scalar]) -> Scalar:
+    if not tests:
+        return typed.Literal(True, BOOL)
+    return tests[0] if len(tests) == 1 else typed.And(tuple(tests))
 
 
 def _truth_test(operand: Scalar, node: IsTest, context: ExpressionContext) -> Scalar:
@@ -65,13 +87,26 @@ def _truth_test(operand: Scalar, node: IsTest, context: ExpressionContext) -> Sc
 
 def bind_distinct(node: IsDistinct, context: ExpressionContext) -> Scalar:
     """IS DISTINCT FROM: inequality for which NULL is a value like any other."""
-    pair = [context.bind_node(node.left, context), context.bind_node(node.right, context)]
-    distinct = call_operator("is_distinct_from", pair, context.query, at=node.at)
+    distinct = _distinct(node.left, node.right, node.at, context)
     return negated(distinct) if node.negated else distinct
+
+
+def _distinct(left: Expression, right: Expression, at: int, context: ExpressionContext) -> Scalar:
+    """Rows that are written out differ if any of their fields do."""
+    if not (isinstance(left, RowConstructor) and isinstance(right, RowConstructor)):
+        pair = [context.bind_node(left, context), context.bind_node(right, context)]
+        return call_operator("is_distinct_from", pair, context.query, at=at)
+    check_widths(left, right, at)
+    fields = zip(left.fields, right.fields, strict=True)
+    tests = [_distinct(one, other, at, context) for one, other in fields]
+    return typed.Or(tuple(tests)) if tests else typed.Literal(False, BOOL)
 
 
 def bind_between(node: Between, context: ExpressionContext) -> Scalar:
     """`x BETWEEN a AND b` is two comparisons; NOT turns each of them round."""
+    if isinstance(node.operand, RowConstructor):
+        found = _row_between(node, context)
+        return negated(found) if node.negated else found
     operand = context.bind(node.operand)
     low, high = context.bind(node.low), context.bind(node.high)
 
@@ -84,6 +119,15 @@ def bind_between(node: Between, context: ExpressionContext) -> Scalar:
     if node.symmetric:
         found = typed.Or((found, within(high, low)))
     return negated(found) if node.negated else found
+
+
+def _row_between(node: Between, context: ExpressionContext) -> Scalar:
+    def within(lower: Expression, upper: Expression) -> Scalar:
+        above = context.bind(Binary(">=", node.operand, lower, at=node.at))
+        return typed.And((above, context.bind(Binary("<=", node.operand, upper, at=node.at))))
+
+    found = within(node.low, node.high)
+    return typed.Or((found, within(node.high, node.low))) if node.symmetric else found
 
 
 def bind_in_list(node: InList, context: ExpressionContext) -> Scalar:
@@ -119,8 +163,11 @@ def _terms(members: Sequence[Expression], node: InList, context: ExpressionConte
 def _row_terms(
     members: Sequence[Expression], node: InList, row: RowConstructor, context: ExpressionContext
 ) -> list[Scalar]:
-    terms = []
+    terms: list[Scalar] = []
     for item in members:
+        if isinstance(item, NullLiteral):
+            terms.append(typed.Literal(None, BOOL))
+            continue
         if not isinstance(item, RowConstructor):
             raise FeatureNotSupported(
                 "comparing a row with a single value is not supported",

@@ -5,7 +5,13 @@ from typing import Final, assert_never
 
 from evertide.expr.relation import AggregateCall, ArgumentOrder, Relation, TopK
 from evertide.expr.scalar import ColumnRef, Scalar
-from evertide.sql.plan.deferred import ArrayUse, ExistsUse, QuantifiedUse, ScalarUse
+from evertide.sql.plan.deferred import (
+    ArrayUse,
+    ExistsUse,
+    QuantifiedUse,
+    RowQuantifiedUse,
+    ScalarUse,
+)
 from evertide.sql.plan.expression_context import ExpressionContext
 from evertide.sql.plan.function_call import (
     bound_aggregate,
@@ -42,7 +48,11 @@ def bind_subquery(
             return context.deferred.reserve(ExistsUse(fold_finishing(planned)))
         case ScalarSubquery(query=query):
             planned = plan_inner(query, context)
-            _check_width(planned, 1, node.at)
+            if planned.desc.arity != 1:
+                raise SqlSyntaxError(
+                    f"Expected subselect to return 1 column, got {planned.desc.arity} columns",
+                    position=position_of(node.at),
+                )
             return context.deferred.reserve(ScalarUse(fold_finishing(planned)))
         case InSubquery(operand=operand, query=query, negated=is_negated):
             found = _any(operand, "=", query, context, node.at)
@@ -116,16 +126,25 @@ def _any(
     operand: Expression, operator: str, query: Query, context: ExpressionContext, at: int
 ) -> Scalar:
     if isinstance(operand, RowConstructor):
-        raise FeatureNotSupported(
-            "a row compared with a subquery is supported only as a term of WHERE",
-            position=position_of(operand.at),
-        )
-    bound = context.bind(operand)
+        return _any_row(operand, operator, query, context, at)
+    bound = context.without_rows("comparisons with a subquery").bind(operand)
     planned = plan_inner(query, context)
     _check_width(planned, 1, at)
     (value,), relation = _matched([bound], planned, operator, context, at)
     nullable = planned.desc.columns[0].nullable
     return context.deferred.reserve(QuantifiedUse(operator, value, relation, nullable))
+
+
+def _any_row(
+    row: RowConstructor, operator: str, query: Query, context: ExpressionContext, at: int
+) -> Scalar:
+    inside = context.without_rows("comparisons with a subquery")
+    operands = [inside.bind(field) for field in row.fields]
+    planned = plan_inner(query, context)
+    _check_width(planned, len(operands), at)
+    values, relation = _matched(operands, planned, operator, context, at)
+    nullable = any(column.nullable for column in planned.desc.columns)
+    return context.deferred.reserve(RowQuantifiedUse(operator, tuple(values), relation, nullable))
 
 
 def bind_members(node: InSubquery, context: ExpressionContext) -> tuple[Sequence[Scalar], Relation]:

@@ -65,8 +65,8 @@ class Bindings:
         )
         if not fits:
             raise DatatypeMismatch(
-                f'declared type ({_listed(desc)}) of WITH MUTUALLY RECURSIVE query "{table.name}"'
-                f" did not match inferred type ({_listed(planned.desc)})",
+                f'WITH MUTUALLY RECURSIVE query "{table.name}" declared types ({_listed(desc)}),'
+                f" but query returns types ({_listed(planned.desc)})",
                 position=position_of(table.at),
             )
         ats = [planned.at_of(column, table.query.at) for column in range(desc.arity)]

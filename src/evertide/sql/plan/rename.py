@@ -46,7 +46,7 @@ def plan_rename(
         return NoticePlan(tag, (Notice("NOTICE", "00000", f"{error.message}, skipping"),))
     snapshot = query.plan.snapshot
     parts = snapshot.dependants(item.item_id)
-    if not all(isinstance(part.definition, Index | Subsource) for part in parts):
+    if not all(_is_part(part, item) for part in parts):
         raise FeatureNotSupported(
             f'renaming {item.kind.sql_words} "{item.name}" is not supported while other objects'
             " depend on it",
@@ -66,16 +66,25 @@ def plan_rename(
     return RenameItemPlan(item.item_id, statement.new_name, create_sql, tag, others)
 
 
+def _is_part(part: Item, item: Item) -> bool:
+    """Whether its definition names the item once, as what it belongs to."""
+    replacement = part.replacement
+    staged = replacement is not None and replacement.target == item.item_id
+    return staged or isinstance(part.definition, Index | Subsource)
+
+
 def _of_renamed(part: Item, name: str) -> str:
-    """An index or a subsource after what it belongs to was renamed."""
+    """An index, a subsource or a replacement after what it belongs to was renamed."""
     definition = parse_statement(part.create_sql)
     match definition:
+        case CreateMaterializedViewStatement(replacing=Name() as target):
+            return to_sql(replace(definition, replacing=_last(target, name)))
         case CreateIndexStatement():
             return to_sql(replace(definition, on=_last(definition.on, name)))
         case CreateSubsourceStatement():
             return to_sql(replace(definition, source=_last(definition.source, name)))
         case _:
-            raise AssertionError("parts are indexes and subsources")
+            raise AssertionError("parts are indexes, subsources and replacements")
 
 
 def _with_renamed_table(source: Item, table: str, name: str) -> str:

@@ -1,47 +1,69 @@
-"""Rows compared field by field; a row as a value of its own is not supported."""
+"""Rows that are written out, compared field by field, or counted."""
 
-from evertide.expr.scalar import And, Or, Scalar
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from evertide.expr.functions.table import find_scalar
+from evertide.expr.functions.type_groups import unmodified
+from evertide.expr.scalar import And, Call, Literal, Or, Scalar
+from evertide.sql.plan.coercion import settle
 from evertide.sql.plan.expression_context import ExpressionContext
-from evertide.sql.plan.function_call import call_operator
 from evertide.sql.resolve import position_of
-from evertide.sql.syntax.expression import Binary, RowConstructor
+from evertide.sql.syntax.expression import Binary, Expression, RowConstructor
 from evertide.vocab.errors import FeatureNotSupported, SqlSyntaxError
+from evertide.vocab.sql_type import BYTEA
+
+T = TypeVar("T")
 
 # What decides the earlier fields of an ordering, and what the last one must satisfy.
 _STRICT = {"<": "<", "<=": "<", ">": ">", ">=": ">"}
+ROW_OPERATORS = ("=", "<>", *_STRICT)
 
 
 def bind_row_comparison(
     node: Binary, left: RowConstructor, right: RowConstructor, context: ExpressionContext
 ) -> Scalar:
     """`(a, b) = (c, d)`, also ordered comparisons, where earlier fields count more."""
+    check_widths(left, right, node.at)
+    if not left.fields:
+        raise FeatureNotSupported(
+            "comparing rows without fields is not supported", position=position_of(node.at)
+        )
+    pairs = list(zip(left.fields, right.fields, strict=True))
+
+    def compare(operator: str, pair: tuple[Expression, Expression]) -> Scalar:
+        return context.bind(Binary(operator, *pair, at=node.at))
+
+    if node.operator not in ROW_OPERATORS:
+        raise FeatureNotSupported(
+            f"operator {node.operator} on rows is not supported", position=position_of(node.at)
+        )
+    return compared_rows(node.operator, pairs, compare)
+
+
+def check_widths(left: RowConstructor, right: RowConstructor, at: int) -> None:
+    """Rows that are compared have as many fields."""
     if len(left.fields) != len(right.fields):
         raise SqlSyntaxError(
-            "unequal number of entries in row expressions", position=position_of(node.at)
+            "unequal number of entries in row expressions", position=position_of(at)
         )
-    pairs = [
-        (context.bind(one), context.bind(two))
-        for one, two in zip(left.fields, right.fields, strict=True)
-    ]
 
-    def compare(operator: str, pair: tuple[Scalar, Scalar]) -> Scalar:
-        return call_operator(operator, pair, context.query, at=node.at)
 
-    match node.operator:
+def compared_rows(
+    operator: str, pairs: Sequence[tuple[T, T]], compare: Callable[[str, tuple[T, T]], Scalar]
+) -> Scalar:
+    """A comparison of rows, made of comparisons of their fields."""
+    match operator:
         case "=":
             return _all([compare("=", pair) for pair in pairs])
         case "<>":
             return _any([compare("<>", pair) for pair in pairs])
-        case "<" | "<=" | ">" | ">=":
-            decided = compare(node.operator, pairs[-1])
+        case _:
+            decided = compare(operator, pairs[-1])
             for pair in reversed(pairs[:-1]):
                 equal = _all([compare("=", pair), decided])
-                decided = _any([compare(_STRICT[node.operator], pair), equal])
+                decided = _any([compare(_STRICT[operator], pair), equal])
             return decided
-        case _:
-            raise FeatureNotSupported(
-                f"operator {node.operator} on rows is not supported", position=position_of(node.at)
-            )
 
 
 def _all(terms: list[Scalar]) -> Scalar:
@@ -50,3 +72,33 @@ def _all(terms: list[Scalar]) -> Scalar:
 
 def _any(terms: list[Scalar]) -> Scalar:
     return terms[0] if len(terms) == 1 else Or(tuple(terms))
+
+
+_KEYS = {key.arguments[0]: key for key in find_scalar("mz_key")}
+(_JOINED,) = find_scalar("mz_joined_keys")
+
+
+def row_key(row: RowConstructor, context: ExpressionContext) -> Scalar:
+    """One value for all fields: equal for rows that are, and never NULL, as no row is."""
+    keys = [_field_key(field, context) for field in _fields(row)]
+    return Call(_JOINED, tuple(keys), BYTEA) if keys else Literal(b"", BYTEA)
+
+
+def _fields(row: RowConstructor) -> Iterator[Expression]:
+    """Rows within are taken apart too: all that are counted together have one shape."""
+    for one in row.fields:
+        if isinstance(one, RowConstructor):
+            yield from _fields(one)
+        else:
+            yield one
+
+
+def _field_key(node: Expression, context: ExpressionContext) -> Scalar:
+    value = settle(context.bind(node), context.query.parameters)
+    key = _KEYS.get(unmodified(value.type))
+    if key is None:
+        raise FeatureNotSupported(
+            f"a row with a field of type {value.type} is not supported",
+            position=position_of(node.at),
+        )
+    return Call(key, (value,), BYTEA)

@@ -15,7 +15,6 @@ from evertide.sql.syntax.expression import Name, Star
 from evertide.vocab.errors import (
     AmbiguousColumn,
     DuplicateAlias,
-    FeatureNotSupported,
     SqlError,
     UndefinedColumn,
     UndefinedTable,
@@ -31,6 +30,7 @@ class TableName:
     name: str
     qualifier: tuple[str, ...] = ()  # database and schema, where no alias hides them
     aliased: str | None = None  # the name an alias hides, for hints
+    blank: bool = False  # an outer join may leave its row out
 
     def answers_to(self, parts: tuple[str, ...]) -> bool:
         """Whether `parts`, given before a column, mean this table.
@@ -124,11 +124,20 @@ def map_scope(scope: Scope, change: Callable[[Scalar], Scalar], *, nullable: boo
     Hidden columns are constants, which nothing blanks: there they are not offered.
     """
     columns = tuple(
-        replace(column, scalar=change(column.scalar), nullable=column.nullable or nullable)
+        replace(
+            column,
+            scalar=change(column.scalar),
+            nullable=column.nullable or nullable,
+            table=_blanked(column.table) if nullable and column.table else column.table,
+        )
         for column in scope.columns
         if not (nullable and column.hidden)
     )
-    return Scope(columns, scope.tables)
+    return Scope(columns, tuple(map(_blanked, scope.tables)) if nullable else scope.tables)
+
+
+def _blanked(table: TableName) -> TableName:
+    return replace(table, blank=True)
 
 
 def find_column(name: Name, scopes: Sequence[Scope]) -> tuple[int, ScopeColumn]:
@@ -136,6 +145,7 @@ def find_column(name: Name, scopes: Sequence[Scope]) -> tuple[int, ScopeColumn]:
 
     Scopes of queries around come after the query's own: what is nearer hides what is further.
     """
+    qualifier = name.parts[:-1]
     for depth, scope in enumerate(scopes):
         matches = _matches(name, scope)
         if len(matches) > 1:
@@ -144,9 +154,17 @@ def find_column(name: Name, scopes: Sequence[Scope]) -> tuple[int, ScopeColumn]:
             )
         if matches:
             return depth, matches[0]
-    qualifier = name.parts[:-1]
+        if qualifier and any(table.answers_to(qualifier) for table in scope.tables):
+            raise _missing(name, scope)  # the nearest table by that name is the one meant
     known = (s for s in scopes if qualifier and any(t.answers_to(qualifier) for t in s.tables))
     raise _missing(name, next(known, scopes[0]))
+
+
+def is_whole_row(name: Name, scopes: Sequence[Scope]) -> bool:
+    """Whether a bare name means a table's row: a column by that name, also further out, wins."""
+    if len(name.parts) != 1 or any(_matches(name, scope) for scope in scopes):
+        return False
+    return any(table.name == name.parts[0] for scope in scopes for table in scope.tables)
 
 
 def has_column(name: str, scope: Scope) -> bool:
@@ -185,12 +203,6 @@ def expand_star(star: Star, scope: Scope) -> tuple[ScopeColumn, ...]:
 def _missing(name: Name, scope: Scope) -> SqlError:
     *qualifier, column_name = name.parts
     if not qualifier:
-        if any(table.name == column_name for table in scope.tables):
-            return FeatureNotSupported(
-                f'the whole row of "{column_name}" as a value is not supported',
-                hint=f"Name its columns, or write {column_name}.*.",
-                position=position_of(name.at),
-            )
         return UndefinedColumn(
             f'column "{column_name}" does not exist',
             hint=_similar(column_name, scope.starred),
@@ -198,20 +210,25 @@ def _missing(name: Name, scope: Scope) -> SqlError:
         )
     parts = tuple(qualifier)
     if not any(table.answers_to(parts) for table in scope.tables):
-        return _missing_table(parts, scope, name.at)
+        return _missing_table(parts, scope, name.at, column=column_name)
     return UndefinedColumn(
-        f"column {'.'.join(name.parts)} does not exist",
+        f'column "{".".join(name.parts)}" does not exist',
         hint=_similar(column_name, _columns_of(parts, scope)),
         position=position_of(name.at),
     )
 
 
-def _missing_table(qualifier: tuple[str, ...], scope: Scope, at: int) -> UndefinedTable:
+def _missing_table(
+    qualifier: tuple[str, ...], scope: Scope, at: int, *, column: str | None = None
+) -> UndefinedTable:
     name = qualifier[-1]
+    shown = ".".join(qualifier if column is None else (*qualifier, column))
     alias = next((table.name for table in scope.tables if table.aliased == name), None)
-    hint = f'Perhaps you meant to reference the table alias "{alias}".' if alias else None
     return UndefinedTable(
-        f'missing FROM-clause entry for table "{name}"', hint=hint, position=position_of(at)
+        f'column "{shown}" does not exist',
+        detail=f'There is no entry for table "{name}" in FROM.',
+        hint=f'Perhaps you meant to reference the table alias "{alias}".' if alias else None,
+        position=position_of(at),
     )
 
 

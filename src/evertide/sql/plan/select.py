@@ -68,7 +68,7 @@ def plan_select(
     builder, carry = standing.builder, standing.carry
     if bound.having is not None:
         builder.filter([carry(bound.having)])
-    standing.attach_windows(late)
+    standing.attach_rest(late)
     # DISTINCT has to compare its columns, so it settles their types.
     keep_untyped = keep_untyped and not select.distinct
     scalars, untyped = output_scalars(bound.items, query.parameters, keep_untyped=keep_untyped)
@@ -78,7 +78,7 @@ def plan_select(
 
 
 def _bind(select: Select, order_by: Sequence[OrderItem], context: ExpressionContext) -> Bound:
-    items = bind_items(select.items, context)
+    items = bind_items(select.items, context, from_nothing=not select.from_)
     before = replace(
         context, clause=Clause.GROUP_BY, deferred=_inner(context), inner=None, windows=None
     )

@@ -61,10 +61,6 @@ def cluster_sql(cluster: Cluster, snapshot: Snapshot) -> str:
 def _managed(variant: ManagedCluster) -> str:
     """Every option, those with their usual values too; state is never compressed."""
     settings = variant.introspection
-    schedule = "MANUAL"
-    if variant.schedule is not None:
-        estimate = _interval(variant.schedule.hydration_time_estimate_ms)
-        schedule = f"ON REFRESH (HYDRATION TIME ESTIMATE = {estimate})"
     options = {
         "EXPERIMENTAL ARRANGEMENT COMPRESSION": "false",
         "INTROSPECTION DEBUGGING": "true" if settings.debugging else "false",
@@ -72,7 +68,7 @@ def _managed(variant: ManagedCluster) -> str:
         "MANAGED": "true",
         "REPLICATION FACTOR": str(variant.replication_factor),
         "SIZE": quote_literal(variant.size),
-        "SCHEDULE": schedule,
+        "SCHEDULE": "MANUAL",
     }
     return ", ".join(f"{name} = {value}" for name, value in options.items())
 

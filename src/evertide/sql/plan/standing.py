@@ -8,22 +8,34 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from evertide.expr.functions.row import Accumulator, AggregateFunction
+from evertide.expr.functions.rows_in_step import in_step
 from evertide.expr.functions.window import RESULTS
-from evertide.expr.relation import AggregateCall, ArgumentOrder, OrderKey, Window, WindowCall
+from evertide.expr.relation import (
+    AggregateCall,
+    ArgumentOrder,
+    FlatMap,
+    OrderKey,
+    Window,
+    WindowCall,
+)
 from evertide.expr.relation_walk import rewrite_window_call
-from evertide.expr.scalar import ColumnRef, Literal, Scalar
+from evertide.expr.scalar import And, Case, ColumnRef, IsNull, Literal, Scalar
 from evertide.sql.plan.builder import RelationBuilder
 from evertide.sql.plan.deferred import (
     FIRST_PLACE,
     Deferred,
     DeferredValue,
     QuantifiedUse,
+    RowQuantifiedUse,
+    RowsUse,
     SubqueryUse,
     WindowUse,
     fill_places,
 )
+from evertide.sql.plan.record import made_row
 from evertide.sql.plan.rewrite import walk_parts
 from evertide.sql.plan.subquery import attach, with_operand
+from evertide.sql.plan.table_call import known_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,26 +51,55 @@ class Standing:
     settled: dict[int, Scalar]
 
     def attach_first(self, late: Deferred) -> None:
-        """Attach the subqueries that need no window function, in order."""
+        """Attach the subqueries that need no window or table function, in order."""
         waiting: set[int] = set()
         for place, value in enumerate(late.values):
-            if isinstance(value, WindowUse) or _needs(value, waiting):
+            if isinstance(value, WindowUse | RowsUse) or _needs(value, waiting):
                 waiting.add(place)
             elif not isinstance(value, AggregateCall):
                 self.settled[place] = self.attach(value)
 
-    def attach_windows(self, late: Deferred) -> None:
-        """Attach the window functions, one node for those of one window; then all that is left."""
+    def attach_rest(self, late: Deferred) -> None:
+        """Attach window functions, what is made from them, and last the table functions."""
+        self._attach_windows(late)
+        for place, value in enumerate(late.values):
+            if place not in self.settled and not isinstance(value, RowsUse):
+                assert not isinstance(value, AggregateCall | WindowUse), "those are there"
+                self.settled[place] = self.attach(value)
+        self._attach_rows(late)
+
+    def _attach_rows(self, late: Deferred) -> None:
+        """Table functions go in step: a row for each of the longest's, others' values NULL."""
+        uses = {place: use for place, use in enumerate(late.values) if isinstance(use, RowsUse)}
+        if not uses:
+            return
+        builder = self.builder
+        function = in_step([use.function for use in uses.values()])
+        arguments = tuple(self.carry(one) for use in uses.values() for one in use.arguments)
+        first = builder.arity
+        known = known_rows(function, arguments)
+        if known is None:
+            builder.relation = FlatMap(builder.relation, function, arguments)
+            builder.nullable += [True] * len(function.columns)
+        else:
+            builder.product(known, [True] * len(known.types))
+        for place, use in uses.items():
+            columns = [
+                ColumnRef(first + i, sql_type)
+                for i, (_, sql_type) in enumerate(use.function.columns)
+            ]
+            one = len(columns) == 1
+            self.settled[place] = columns[0] if one else _row_of(columns, use)
+            first += len(columns)
+
+    def _attach_windows(self, late: Deferred) -> None:
+        """Attach the window functions, one node for those of one window."""
         windows: dict[tuple[Sequence[Scalar], Sequence[ArgumentOrder]], dict[int, WindowCall]] = {}
         for place, value in enumerate(late.values):
             if isinstance(value, WindowUse):
                 windows.setdefault((value.partition, value.order), {})[place] = value.call
         for (partition, order), calls in windows.items():
             self._add_window(partition, order, calls)
-        for place, value in enumerate(late.values):
-            if place not in self.settled:
-                assert not isinstance(value, AggregateCall | WindowUse), "those are there"
-                self.settled[place] = self.attach(value)
 
     def _add_window(
         self,
@@ -109,12 +150,23 @@ def ungrouped(builder: RelationBuilder, late: Deferred) -> Standing:
     return standing
 
 
+def _row_of(columns: Sequence[ColumnRef], use: RowsUse) -> Scalar:
+    """The columns as one row; NULL where another function in step has more rows."""
+    blank = And(tuple(IsNull(column) for column in columns))
+    return Case(((blank, Literal(None, use.type)),), made_row(use.type, columns), use.type)
+
+
 def _needs(value: DeferredValue, waiting: set[int]) -> bool:
     """Whether it is computed from a value that is waiting."""
-    if not isinstance(value, QuantifiedUse):
-        return False
+    match value:
+        case QuantifiedUse(operand=operand):
+            operands: Sequence[Scalar] = (operand,)
+        case RowQuantifiedUse():
+            operands = value.operands
+        case _:
+            return False
     places = {FIRST_PLACE + place for place in waiting}
-    parts = walk_parts(value.operand)
+    parts = [part for operand in operands for part in walk_parts(operand)]
     return any(isinstance(part, ColumnRef) and part.index in places for part in parts)
 
 

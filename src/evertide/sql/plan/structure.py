@@ -17,11 +17,9 @@ from evertide.sql.syntax.expression import (
     Collate,
     DefaultValue,
     Expression,
-    FieldAccess,
     ListConstructor,
     MapConstructor,
     Name,
-    RowConstructor,
     RowStar,
     Slice,
     Star,
@@ -45,6 +43,7 @@ _COLLATIONS = {"c", "posix", "default", "ucs_basic", "C", "POSIX"}
 
 def bind_case(node: Case, context: ExpressionContext) -> Scalar:
     """CASE: results share one type; with an operand each condition is an equality."""
+    context = context.without_rows("CASE")
     operand = None if node.operand is None else context.bind(node.operand)
     conditions: list[Scalar] = []
     results: list[Scalar] = []
@@ -140,7 +139,7 @@ def _index(node: Expression, context: ExpressionContext) -> Scalar:
 
 
 def refusal(
-    node: MapConstructor | RowConstructor | FieldAccess | Star | RowStar | DefaultValue,
+    node: MapConstructor | Star | RowStar | DefaultValue,
 ) -> SqlError:
     """Why a form that parses cannot be planned as a value."""
     position = position_of(node.at)
@@ -150,11 +149,6 @@ def refusal(
         case Star() | RowStar():
             return SqlSyntaxError("* is not allowed in this context", position=position)
         case MapConstructor():
-            what = "MAP[...]"
-        case RowConstructor():
-            what = "a row as a value"
-        case FieldAccess():
-            what = "a field of a record"
+            return FeatureNotSupported("MAP[...] is not supported", position=position)
         case _:
             assert_never(node)
-    return FeatureNotSupported(f"{what} is not supported", position=position)

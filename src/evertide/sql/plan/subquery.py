@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from evertide.expr.outer_columns import change_free, free_columns, move_free
+from evertide.expr.outer_columns import change_free, move_free
 from evertide.expr.relation import (
     AggregateCall,
     Distinct,
@@ -17,14 +17,11 @@ from evertide.expr.relation import (
     Join,
     Map,
     OuterJoin,
-    Project,
     Reduce,
     Relation,
-    Union,
 )
 from evertide.expr.scalar import (
     And,
-    Call,
     Case,
     ColumnRef,
     IsNull,
@@ -33,25 +30,32 @@ from evertide.expr.scalar import (
     OuterColumn,
     Scalar,
 )
-from evertide.sql.plan.builder import ONE_ROW, RelationBuilder
-from evertide.sql.plan.cardinality import has_at_most_one_row, has_exactly_one_row
+from evertide.sql.plan.builder import RelationBuilder
 from evertide.sql.plan.deferred import (
     ArrayUse,
     Deferred,
     ExistsUse,
     QuantifiedUse,
+    RowQuantifiedUse,
+    RowsUse,
     ScalarUse,
     SubqueryUse,
     WindowUse,
     fill_places,
 )
-from evertide.sql.plan.difference import minus
-from evertide.sql.plan.function_call import AT_MOST_ONE_ROW, aggregate_over, comparison
+from evertide.sql.plan.function_call import aggregate_over, comparison
+from evertide.sql.plan.row_test import attach_row_test
+from evertide.sql.plan.single_row import (
+    FALSE,
+    TRUE,
+    UNDECIDED,
+    exists_relation,
+    looks_around,
+    presence,
+    value_relation,
+    with_default_row,
+)
 from evertide.vocab.sql_type import BOOL
-
-TRUE = Literal(True, BOOL)
-FALSE = Literal(False, BOOL)
-UNDECIDED = Literal(None, BOOL)
 
 
 def attach(use: SubqueryUse, builder: RelationBuilder) -> Scalar:
@@ -63,6 +67,8 @@ def attach(use: SubqueryUse, builder: RelationBuilder) -> Scalar:
             return _one_row(builder, exists_relation(relation))
         case ArrayUse():
             return _one_row(builder, _array_relation(use))
+        case RowQuantifiedUse():
+            return attach_row_test(use, builder)
         case QuantifiedUse(relation=relation) if looks_around(relation):
             return _compared_with_each(use, builder)
         case QuantifiedUse(operator=operator, relation=relation):
@@ -75,46 +81,6 @@ def attach(use: SubqueryUse, builder: RelationBuilder) -> Scalar:
 def _one_row(builder: RelationBuilder, relation: Relation) -> Scalar:
     (value,) = builder.apply(relation, [True])
     return value
-
-
-def looks_around(query: Relation) -> bool:
-    """Whether a subquery depends on the row that its value is for."""
-    return any(column.depth == 0 for column in free_columns(query))
-
-
-def with_default_row(rows: Relation, defaults: Sequence[Literal]) -> Relation:
-    """`rows`, of which there is at most one, or these values if there is none."""
-    return Union((rows, Map(minus(ONE_ROW, Project(rows, ())), tuple(defaults))))
-
-
-def value_relation(query: Relation) -> Relation:
-    """The one row of a scalar subquery: its value, or NULL; an error if it has two rows."""
-    if has_exactly_one_row(query):
-        return query
-    null = Literal(None, query.types[0])
-    if has_at_most_one_row(query):
-        return with_default_row(query, [null])
-    counted = Reduce(query, (), (AggregateCall(aggregate_over("count", None), None),))
-    count = ColumnRef(0, counted.types[0])
-    checked = Filter(counted, (Call(AT_MOST_ONE_ROW, (count,), AT_MOST_ONE_ROW.result),))
-    value = Project(Join((query, checked)), (0,))
-    return Union((value, Map(minus(ONE_ROW, Project(counted, ())), (null,))))
-
-
-def presence(query: Relation) -> Relation:
-    """One row without columns if the query has rows, none otherwise."""
-    return Distinct(Project(query, ()))
-
-
-def absence(query: Relation) -> Relation:
-    """One row without columns if the query has none."""
-    return minus(ONE_ROW, presence(query))
-
-
-def exists_relation(query: Relation) -> Relation:
-    """One row with one boolean: whether the query has rows."""
-    found = presence(query)
-    return Union((Map(found, (TRUE,)), Map(minus(ONE_ROW, found), (FALSE,))))
 
 
 def _array_relation(use: ArrayUse) -> Relation:
@@ -210,16 +176,20 @@ def attach_all(deferred: Deferred, builder: RelationBuilder) -> list[Scalar]:
     settled: list[Scalar] = []
     for value in deferred.values:
         assert not isinstance(value, AggregateCall), "aggregates are settled by grouping"
-        assert not isinstance(value, WindowUse), "window functions are settled after HAVING"
+        assert not isinstance(value, WindowUse | RowsUse), "those are settled after HAVING"
         settled.append(attach(with_operand(value, fill_places(settled)), builder))
     return settled
 
 
 def with_operand(use: SubqueryUse, change: Callable[[Scalar], Scalar]) -> SubqueryUse:
     """The same use with its operand changed; what it was computed from is settled by now."""
-    if isinstance(use, QuantifiedUse):
-        return replace(use, operand=change(use.operand))
-    return use
+    match use:
+        case QuantifiedUse():
+            return replace(use, operand=change(use.operand))
+        case RowQuantifiedUse():
+            return replace(use, operands=tuple(change(operand) for operand in use.operands))
+        case _:
+            return use
 
 
 def with_row_around(use: SubqueryUse, change: Callable[[OuterColumn], Scalar]) -> SubqueryUse:

@@ -80,7 +80,7 @@ def plan_returning(
     bound = bind_items(items, context)
     if deferred.values:
         raise FeatureNotSupported(
-            "subqueries in RETURNING are not supported", position=position_of(items[0].at)
+            "RETURNING clause does not allow subqueries", position=position_of(items[0].at)
         )
     scalars, _ = output_scalars(bound, query.parameters, keep_untyped=False)
     columns = [

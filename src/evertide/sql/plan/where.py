@@ -10,7 +10,8 @@ from evertide.sql.plan.expression_context import Clause, ExpressionContext
 from evertide.sql.plan.planned import fold_finishing
 from evertide.sql.plan.quantified import bind_members
 from evertide.sql.plan.scope import Scope
-from evertide.sql.plan.subquery import absence, attach_all, presence, semi_join
+from evertide.sql.plan.single_row import absence, presence
+from evertide.sql.plan.subquery import attach_all, semi_join
 from evertide.sql.syntax.expression import And, Exists, Expression, InSubquery, Not
 
 

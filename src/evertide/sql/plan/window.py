@@ -90,7 +90,11 @@ def _check_place(node: FunctionCall, context: ExpressionContext) -> None:
     if context.inside_window:
         raise WindowingError("window function calls cannot be nested", position=at)
     if context.windows is None:
-        raise WindowingError(f"window functions are not allowed in {context.clause}", position=at)
+        raise WindowingError(
+            f"window functions are not allowed in {context.clause.place}"
+            f" (function pg_catalog.{node.name.parts[-1]})",
+            position=at,
+        )
 
 
 def _check_clauses(name: str, node: FunctionCall, function: WindowFunction | None) -> None:

@@ -9,6 +9,7 @@ from evertide.sql.printer.expression import expression, expressions
 from evertide.sql.printer.names import columns, data_type, name, quote_ident, quote_literal
 from evertide.sql.printer.option import with_options
 from evertide.sql.printer.query import order_by, query, select_items, tables
+from evertide.sql.printer.replacement import replacement_looked_at
 from evertide.sql.printer.show import show, variable
 from evertide.sql.syntax.command import (
     AlterSystemResetStatement,
@@ -50,6 +51,10 @@ from evertide.sql.syntax.command import (
 )
 from evertide.sql.syntax.expression import Expression, Name
 from evertide.sql.syntax.query import SelectItem
+from evertide.sql.syntax.replacement import (
+    ExplainReplacementStatement,
+    ShowReplacementChangesStatement,
+)
 
 Session = (
     SetVariableStatement | ResetVariableStatement | SetTransactionStatement | BeginStatement
@@ -85,6 +90,8 @@ def command(node: CommandStatement) -> str:
             return show(node)
         case ExplainPlanStatement() | ExplainTimestampStatement():
             return _explain(node)
+        case ExplainReplacementStatement() | ShowReplacementChangesStatement():
+            return replacement_looked_at(node)
         case (
             DeclareStatement()
             | FetchStatement()

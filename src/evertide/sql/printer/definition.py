@@ -15,9 +15,11 @@ from evertide.sql.printer.names import (
     name,
     object_name,
     quote_ident,
+    quote_literal,
 )
 from evertide.sql.printer.option import options, with_options
 from evertide.sql.printer.query import query
+from evertide.sql.printer.replacement import replacement_statement, replacing
 from evertide.sql.printer.role import attributes, role_statement
 from evertide.sql.syntax.cluster import (
     AlterClusterProfileResetStatement,
@@ -25,6 +27,7 @@ from evertide.sql.syntax.cluster import (
     CreateClusterProfileStatement,
     MoveReplicaStatement,
 )
+from evertide.sql.syntax.comment import CommentStatement
 from evertide.sql.syntax.definition import (
     AlterClusterResetStatement,
     AlterClusterSetStatement,
@@ -45,6 +48,7 @@ from evertide.sql.syntax.definition import (
     DropStatement,
     RenameStatement,
     SwapStatement,
+    TableKey,
 )
 from evertide.sql.syntax.external import (
     CreateSinkStatement,
@@ -52,6 +56,7 @@ from evertide.sql.syntax.external import (
     CreateSubsourceStatement,
 )
 from evertide.sql.syntax.option import Option
+from evertide.sql.syntax.replacement import ReplacementStatement
 from evertide.sql.syntax.role import RoleStatement
 
 Create = (
@@ -97,7 +102,11 @@ _ByKind = (
 def definition(node: DefinitionStatement) -> str:
     if isinstance(node, RoleStatement):
         return role_statement(node)
+    if isinstance(node, ReplacementStatement):
+        return replacement_statement(node)
     match node:
+        case CommentStatement():
+            return _comment(node)
         case DropStatement():
             names = ", ".join([object_name(node.kind, item) for item in node.names])
             exists = "IF EXISTS " if node.if_exists else ""
@@ -117,6 +126,13 @@ def definition(node: DefinitionStatement) -> str:
             return _alter(node)
         case _:
             return create(node)
+
+
+def _comment(node: CommentStatement) -> str:
+    kind = "COLUMN" if node.kind is None else node.kind
+    target = name(node.name) if node.kind is None else object_name(node.kind, node.name)
+    text = "NULL" if node.comment is None else quote_literal(node.comment)
+    return f"COMMENT ON {kind} {target} IS {text}"
 
 
 def create(node: Create) -> str:
@@ -161,7 +177,8 @@ def _in_parentheses(nodes: tuple[Option, ...]) -> str:
 
 def _table(node: CreateTableStatement) -> str:
     kind = "TEMPORARY TABLE" if node.temporary else "TABLE"
-    inside = ", ".join([_column(column) for column in node.columns])
+    parts = [*map(_column, node.columns), *map(_key, node.keys)]
+    inside = ", ".join(parts)
     head = f"CREATE {kind} {_if_not_exists(node.if_not_exists)}{name(node.name)}"
     return f"{head} ({inside}){with_options(node.options)}"
 
@@ -177,6 +194,12 @@ def _column(node: ColumnDefinition) -> str:
     return text
 
 
+def _key(node: TableKey) -> str:
+    head = "" if node.name is None else f"CONSTRAINT {quote_ident(node.name)} "
+    head += "PRIMARY KEY" if node.primary else "UNIQUE"
+    return f"{head} ({', '.join(map(quote_ident, node.columns))})"
+
+
 def _view(node: CreateViewStatement) -> str:
     head = "CREATE OR REPLACE " if node.or_replace else "CREATE "
     head += "TEMPORARY VIEW " if node.temporary else "VIEW "
@@ -187,7 +210,8 @@ def _view(node: CreateViewStatement) -> str:
 def _materialized_view(node: CreateMaterializedViewStatement) -> str:
     head = "CREATE OR REPLACE " if node.or_replace else "CREATE "
     head += f"MATERIALIZED VIEW {_if_not_exists(node.if_not_exists)}{name(node.name)}"
-    head += columns(node.columns) + in_cluster(node.cluster) + with_options(node.options)
+    head += columns(node.columns) + replacing(node.replacing)
+    head += in_cluster(node.cluster) + with_options(node.options)
     return f"{head} AS {query(node.query)}"
 
 

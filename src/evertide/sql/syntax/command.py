@@ -18,6 +18,10 @@ from evertide.sql.syntax.definition import (
 from evertide.sql.syntax.expression import UNPLACED, DataType, Expression, Name
 from evertide.sql.syntax.option import Option
 from evertide.sql.syntax.query import OrderItem, Query, SelectItem, TableExpression
+from evertide.sql.syntax.replacement import (
+    ExplainReplacementStatement,
+    ShowReplacementChangesStatement,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +376,7 @@ CommandStatement: TypeAlias = (
     | ShowObjectsStatement
     | ShowCreateStatement
     | ShowVariableStatement
+    | ShowReplacementChangesStatement
     | SetVariableStatement
     | ResetVariableStatement
     | SetTransactionStatement
@@ -380,6 +385,7 @@ CommandStatement: TypeAlias = (
     | RollbackStatement
     | ExplainPlanStatement
     | ExplainTimestampStatement
+    | ExplainReplacementStatement
     | DeclareStatement
     | FetchStatement
     | CloseStatement

@@ -12,6 +12,7 @@ from evertide.sql.syntax.cluster import (
     CreateClusterProfileStatement,
     MoveReplicaStatement,
 )
+from evertide.sql.syntax.comment import CommentStatement
 from evertide.sql.syntax.expression import UNPLACED, DataType, Expression, Name
 from evertide.sql.syntax.external import (
     CreateSinkStatement,
@@ -20,6 +21,7 @@ from evertide.sql.syntax.external import (
 )
 from evertide.sql.syntax.option import Option, OptionValue
 from evertide.sql.syntax.query import Query
+from evertide.sql.syntax.replacement import ReplacementStatement
 from evertide.sql.syntax.role import RoleStatement
 
 
@@ -53,12 +55,23 @@ class ColumnDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class TableKey:
+    """Columns that name a row; those of a primary key are never NULL."""
+
+    columns: tuple[str, ...]
+    primary: bool = False
+    name: str | None = None
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
 class CreateTableStatement:
     name: Name
     columns: tuple[ColumnDefinition, ...]
     if_not_exists: bool = False
     temporary: bool = False
     options: tuple[Option, ...] = ()
+    keys: tuple[TableKey, ...] = ()
     at: int = field(default=UNPLACED, compare=False, kw_only=True)
 
 
@@ -82,6 +95,7 @@ class CreateMaterializedViewStatement:
     options: tuple[Option, ...] = ()
     or_replace: bool = False
     if_not_exists: bool = False
+    replacing: Name | None = None  # the view whose new definition it is, once applied
     at: int = field(default=UNPLACED, compare=False, kw_only=True)
 
 
@@ -253,4 +267,6 @@ DefinitionStatement: TypeAlias = (
     | AlterClusterProfileResetStatement
     | MoveReplicaStatement
     | RoleStatement
+    | ReplacementStatement
+    | CommentStatement
 )

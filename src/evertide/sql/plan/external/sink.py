@@ -5,6 +5,7 @@ from pathlib import PurePosixPath
 from typing import Final
 
 from evertide.catalog.objects import Item, Sink
+from evertide.catalog.replacements import refuse_staged
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.define import existing_item, free_destination
 from evertide.sql.plan.external.plans import CreateSinkPlan, Placed
@@ -66,6 +67,7 @@ def _stored(name: Name, query: QueryContext) -> Item:
             f"sink from system relation {'.'.join(found.name.parts)} is not supported",
             position=position_of(name.at),
         )
+    refuse_staged(query.plan.snapshot, (found.item_id,))
     if found.item.shard_id is None:
         raise WrongObjectType(
             f'"{found.item.name}" is a {found.item.kind.sql_words}, and only tables, materialized'

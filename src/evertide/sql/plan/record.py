@@ -1,0 +1,157 @@
+"""Rows as values: written out, a table's whole row, their fields, and what is made of them."""
+
+from collections.abc import Sequence
+
+from evertide.expr.functions.record import (
+    field_getter,
+    fields_of,
+    is_record,
+    row_key_of,
+    row_maker,
+    unnamed,
+)
+from evertide.expr.functions.row import ScalarFunction
+from evertide.expr.scalar import Call, Case, IsNull, Literal, Scalar
+from evertide.sql.plan.coercion import settle
+from evertide.sql.plan.context import QueryContext
+from evertide.sql.plan.expression_context import ExpressionContext
+from evertide.sql.plan.function_call import call_function
+from evertide.sql.plan.scope import Scope, expand_star
+from evertide.sql.resolve import position_of
+from evertide.sql.syntax.expression import (
+    Expression,
+    FieldAccess,
+    Name,
+    RowConstructor,
+    RowStar,
+    Star,
+)
+from evertide.vocab.errors import FeatureNotSupported, UndefinedColumn, WrongObjectType
+from evertide.vocab.sql_type import BYTEA, JSONB, TEXT, SqlType, record_of
+
+
+def bind_row(node: RowConstructor, context: ExpressionContext) -> Scalar:
+    """`ROW(a, b)`: constants of no type are text in it."""
+    for one in node.fields:
+        if isinstance(one, Star | RowStar):
+            raise FeatureNotSupported(
+                "the columns of a table as fields of a row are not supported",
+                hint="Name the columns.",
+                position=position_of(one.at),
+            )
+    fields = [settle(context.bind(one), context.query.parameters) for one in node.fields]
+    return made_row(unnamed([field.type for field in fields]), fields)
+
+
+def made_row(record: SqlType, fields: Sequence[Scalar]) -> Scalar:
+    """A row of this type."""
+    return Call(row_maker(record), tuple(fields), record)
+
+
+def written_out(scalar: Scalar) -> Sequence[Scalar] | None:
+    """The fields of a row that is put together here; None: it comes from elsewhere."""
+    match scalar:
+        case Call(function=ScalarFunction(name="row"), arguments=fields) if is_record(scalar.type):
+            return fields
+        case _:
+            return None
+
+
+def row_of_table(star: Star, context: ExpressionContext) -> RowConstructor:
+    """The whole row of a table, written out: `t.*` where a value must stand."""
+    scopes = (context.scope, *(around.scope for around in context.query.outer))
+    for scope in scopes:
+        if any(table.answers_to(star.qualifier) for table in scope.tables):
+            break
+    else:
+        scope = context.scope
+    columns = expand_star(star, scope)
+    _check_present(star, scope)
+    names = [Name((*star.qualifier, column.name), at=star.at) for column in columns]
+    return RowConstructor(tuple(names), at=star.at)
+
+
+def _check_present(star: Star, scope: Scope) -> None:
+    """A row that an outer join has blanked is NULL, which a row of NULLs is not."""
+    for table in scope.tables:
+        if table.answers_to(star.qualifier) and table.blank:
+            raise FeatureNotSupported(
+                f'the whole row of "{table.name}", which an outer join may leave out, is not'
+                " supported",
+                hint="Name its columns.",
+                position=position_of(star.at),
+            )
+
+
+def bind_whole_row(star: Star, context: ExpressionContext) -> Scalar:
+    """A table's row as one value; its fields have the columns' names."""
+    row = row_of_table(star, context)
+    fields = [context.bind(one) for one in row.fields]
+    names = [one.parts[-1] for one in row.fields if isinstance(one, Name)]
+    types = [field.type for field in fields]
+    return made_row(record_of(*zip(names, types, strict=True)), fields)
+
+
+def bind_field(node: FieldAccess, context: ExpressionContext) -> Scalar:
+    """`(row).field`."""
+    row = _operand(node.operand, context)
+    if not is_record(row.type):
+        raise WrongObjectType(
+            f"column notation applied to type {row.type}, which is not a composite type",
+            position=position_of(node.operand.at),
+        )
+    found = [i for i, (name, _) in enumerate(fields_of(row.type)) if name == node.field_name]
+    if not found:
+        raise UndefinedColumn(
+            f"field {node.field_name} not found in data type {row.type}",
+            position=position_of(node.operand.at),
+        )
+    return field_of(row, found[0])
+
+
+def bind_fields(node: RowStar, context: ExpressionContext) -> list[tuple[str, Scalar]]:
+    """`(row).*`: all fields under their names."""
+    row = _operand(node.operand, context)
+    if not is_record(row.type):
+        raise WrongObjectType(
+            f"type {row.type} is not composite", position=position_of(node.operand.at)
+        )
+    return [(name, field_of(row, i)) for i, (name, _) in enumerate(fields_of(row.type))]
+
+
+def _operand(node: Expression, context: ExpressionContext) -> Scalar:
+    return settle(context.bind(node), context.query.parameters)
+
+
+def field_of(row: Scalar, index: int) -> Scalar:
+    """One field; that of a row put together here is at hand."""
+    fields = written_out(row)
+    if fields is not None:
+        return fields[index]
+    getter = field_getter(row.type, index)
+    return Call(getter, (row,), getter.result)
+
+
+def all_fields(row: Scalar) -> list[Scalar]:
+    """The fields in order."""
+    return [field_of(row, i) for i in range(len(fields_of(row.type)))]
+
+
+def comparable(row: Scalar) -> Scalar:
+    """A value that compares as the row does; NULL where the row is."""
+    return Call(row_key_of(row.type), (row,), BYTEA)
+
+
+def json_of(value: Scalar, query: QueryContext, *, at: int) -> Scalar:
+    """A row as a jsonb object; any other value as it is."""
+    if not is_record(value.type):
+        return value
+    arguments: list[Scalar] = []
+    for (name, _), field in zip(fields_of(value.type), all_fields(value), strict=True):
+        arguments += [Literal(name, TEXT), json_of(field, query, at=at)]
+    if not arguments:
+        return Literal("{}", JSONB)
+    made = call_function("jsonb_build_object", arguments, query, at=at)
+    if written_out(value) is not None:
+        return made
+    return Case(((IsNull(value), Literal(None, JSONB)),), made, JSONB)

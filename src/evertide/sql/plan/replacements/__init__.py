@@ -1,0 +1,1 @@
+"""Replacements of materialized views: staging one, applying it, and looking at what it changes."""

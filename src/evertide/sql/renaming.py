@@ -1,0 +1,58 @@
+"""Stored definitions whose relations have other names now."""
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from typing import TypeAlias, TypeVar, cast
+
+from evertide.sql.syntax.expression import Name, Star
+from evertide.sql.syntax.literal_values import LiteralValues
+from evertide.sql.syntax.query import TableAlias, TableRef
+
+NodeT = TypeVar("NodeT")
+# A name to the one that is to stand in its place.
+Renaming: TypeAlias = Callable[[tuple[str, ...]], tuple[str, ...]]
+
+
+def unchanged(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """The renaming that changes nothing."""
+    return parts
+
+
+def with_relations(node: NodeT, relation: Renaming, column: Renaming = unchanged) -> NodeT:
+    """The tree with the relations of its FROM clauses renamed, and its columns.
+
+    Stored texts name relations in full; a name of one part is that of a WITH query. Columns are
+    still found under the name that their relation had.
+    """
+    if isinstance(node, TableRef):
+        return cast(NodeT, _table(node, relation))
+    if isinstance(node, Name):
+        parts = column(node.parts)
+        return node if parts == node.parts else cast(NodeT, Name(parts, at=node.at))
+    if isinstance(node, Star) and node.qualifier:
+        *qualifier, _ = column((*node.qualifier, "*"))
+        return cast(NodeT, replace(node, qualifier=tuple(qualifier)))
+    if isinstance(node, tuple):
+        members = tuple(with_relations(member, relation, column) for member in node)
+        same = all(one is other for one, other in zip(members, node, strict=True))
+        return node if same else cast(NodeT, members)
+    if not is_dataclass(node) or isinstance(node, type | LiteralValues):
+        return node
+    changes: dict[str, object] = {}
+    for field in fields(node):
+        before: object = getattr(node, field.name)
+        after = with_relations(before, relation, column)
+        if after is not before:
+            changes[field.name] = after
+    return cast(NodeT, replace(node, **changes)) if changes else node
+
+
+def _table(node: TableRef, relation: Renaming) -> TableRef:
+    before = node.name.parts
+    after = before if len(before) == 1 else relation(before)
+    if after == before:
+        return node
+    alias = node.alias
+    if alias is None and after[-1] != before[-1]:
+        alias = TableAlias(before[-1])
+    return replace(node, name=Name(after), alias=alias)

@@ -1,0 +1,56 @@
+"""Rows as values: made, taken apart, compared, tested and shown."""
+
+RECORDS = (
+    "SELECT ROW(1, 2), (1, 'a b'::text), ROW(NULL, ''), ROW('say \"x\"', 'a\\b', '(', 'c,d')",
+    "SELECT ROW(), ROW(NULL)",
+    "SELECT (true, NULL, (false, 6.5, date '2024-01-01')) AS u",
+    "SELECT (id, name) FROM customers ORDER BY id",
+    "SELECT (ROW(1, 'x'::text)).f2, (ROW(1, 'x'::text)).*",
+    "SELECT (c.*).name, (c).city FROM customers c ORDER BY c.id",
+    "SELECT (c.*).* FROM customers c ORDER BY id",
+    "SELECT (c)::text FROM customers c ORDER BY c.id",
+    "SELECT customers::text FROM customers ORDER BY customers",
+    "SELECT count(c.*), count(DISTINCT c.*), count((1, NULL)) FROM customers c, orders",
+    "SELECT count(c), count(DISTINCT (c).city) FROM customers c",
+    "SELECT (t.r).f1 FROM (SELECT (id, name) AS r FROM customers) AS t ORDER BY 1",
+    "SELECT (id, name) IS NULL, (id, name) IS NOT NULL, ROW(vip) IS NULL FROM customers",
+    "SELECT r IS NULL, r IS NOT NULL FROM (SELECT (name, vip) AS r FROM customers) AS t",
+    "SELECT (name, vip) IS DISTINCT FROM ('ann', true), (1, NULL) IS DISTINCT FROM (1, NULL)"
+    " FROM customers",
+    "SELECT (1, (2, 'x'::text)) = (1, (2, 'x'::text)), (1, (2, 3)) < (1, (2, 4))",
+    "SELECT (1, 2) BETWEEN (1, 1) AND (1, 3), (1, NULL) BETWEEN (1, 1) AND (1, 3)",
+    "SELECT (1, 2) IN ((2, 3), NULL, (1, 2)), (1, 2) IN ((2, 3), NULL)",
+    "SELECT a.r = b.r, a.r < b.r FROM (SELECT (1, NULL::int) AS r) AS a,"
+    " (SELECT (1, NULL::int) AS r) AS b",
+    "SELECT (id > 2, city) AS r, count(*) FROM customers GROUP BY (id > 2, city) ORDER BY r",
+    "SELECT DISTINCT (city, vip) FROM customers",
+    "SELECT id FROM customers ORDER BY (city, id) DESC",
+    "SELECT DISTINCT ON ((city, vip)) city, vip FROM customers",
+    "SELECT id, row_number() OVER (PARTITION BY (city, vip) ORDER BY (id, name)) FROM customers"
+    " ORDER BY id",
+    "SELECT coalesce(NULL, ROW(1, 2)), CASE WHEN true THEN (1, 2) ELSE (3, 4) END",
+    "SELECT (1, 2)::text || '!', concat((1, 'x'), 3), '' || ROW(1, NULL)",
+    "SELECT (1, 2) UNION SELECT (1, 2) UNION ALL SELECT (3, 4)",
+    "SELECT (SELECT (a, b) FROM (VALUES (1, 'x')) AS v (a, b))",
+    'SELECT (jsonb_each(\'{"a": 1, "b": 2}\')).key',
+    "SELECT (information_schema._pg_expandarray(ARRAY['c', 'b'])).*",
+    "SELECT information_schema._pg_expandarray(ARRAY[5, 6])",
+    "SELECT x, n FROM information_schema._pg_expandarray(ARRAY[5, 6]) AS t",
+    "SELECT jsonb_build_array((1, 'a')), to_jsonb((1, (2, NULL)))",
+    "SELECT jsonb_agg((k, v) ORDER BY k, v) FROM dupes WHERE k = 1",
+    "SELECT (c.id, o.id) = (1, 10) FROM customers c JOIN orders o"
+    " ON (c.id, 1) = (o.customer_id, 1)",
+    "SELECT c.id FROM customers c WHERE (SELECT c) IS NOT NULL ORDER BY 1",
+    "SELECT * FROM (SELECT) AS t",
+)
+
+MISTAKES = (
+    "SELECT (1, 2) §= (1, 2, 3)",
+    "SELECT * FROM (VALUES (true)) AS a (f) WHERE (SELECT true FROM (VALUES (true)) AS a (g)"
+    " WHERE §a.f)",
+    "SELECT 1 FROM customers c JOIN items i ON true JOIN orders o USING (id) AS c",
+    "SELECT id FROM customers c JOIN (SELECT date '2024-01-01' AS id) AS d USING (id)",
+    "SELECT '1'::§pg_catalog.integer",
+    "SELECT §nosuch.upper('x')",
+    "SELECT id FROM customers OFFSET -1",
+)
