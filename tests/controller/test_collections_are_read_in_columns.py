@@ -24,10 +24,18 @@ from evertide.vocab.update import Update
 DESC = relation_desc(("a", INT8), ("b", TEXT))
 TABLE = Import(GlobalId("t"), ShardId("t"), DESC, is_table=True)
 VIEW = Import(
-    GlobalId("v"), ShardId("v"), DESC, is_table=False, derived=Derived((TABLE,), Timestamp(1))
+    GlobalId("v"),
+    ShardId("v"),
+    DESC,
+    is_table=False,
+    derived=Derived((TABLE,), Timestamp(1), GlobalId("v")),
 )
 EMPTY = Import(
-    GlobalId("w"), ShardId("w"), DESC, is_table=False, derived=Derived((TABLE,), Timestamp(1))
+    GlobalId("w"),
+    ShardId("w"),
+    DESC,
+    is_table=False,
+    derived=Derived((TABLE,), Timestamp(1), GlobalId("w")),
 )
 ERROR = '["22012","division by zero"]'
 

@@ -17,6 +17,7 @@ from evertide.catalog.faults import BrokenCatalog
 from evertide.catalog.objects import (
     AuditEvent,
     Cluster,
+    Ending,
     Index,
     ManagedCluster,
     ManagedTarget,
@@ -68,15 +69,20 @@ def pending(
     ("asked", "caught_up", "now_ms", "expected"),
     [
         (pending(), False, DEADLINE_MS - 1, None),
-        (pending(), True, 0, True),
-        (pending(), False, DEADLINE_MS, False),
-        (pending(on_timeout=OnTimeout.COMMIT), False, DEADLINE_MS, True),
+        (pending(), True, 0, Ending.COMMITTED),
+        (pending(), False, DEADLINE_MS, Ending.TIMED_OUT),
+        (pending(on_timeout=OnTimeout.COMMIT), False, DEADLINE_MS, Ending.COMMITTED),
         (pending(until_ready=False, on_timeout=OnTimeout.COMMIT), True, DEADLINE_MS - 1, None),
-        (pending(until_ready=False, on_timeout=OnTimeout.COMMIT), True, DEADLINE_MS, True),
+        (
+            pending(until_ready=False, on_timeout=OnTimeout.COMMIT),
+            True,
+            DEADLINE_MS,
+            Ending.COMMITTED,
+        ),
     ],
 )
 def test_it_ends_when_ready_or_when_its_time_is_over(
-    asked: Reconfiguration, caught_up: bool, now_ms: int, expected: bool | None
+    asked: Reconfiguration, caught_up: bool, now_ms: int, expected: Ending | None
 ) -> None:
     assert verdict(asked, caught_up=caught_up, now_ms=now_ms) is expected
 
@@ -247,8 +253,9 @@ class Refusing:
         (op,) = ops
         assert isinstance(op, FinishReconfigurationOp)
         if op.cluster_id == self._cluster_id:
-            self.tried.append(op.commit)
-            if op.commit or self.refuses_rollback:
+            commit = op.ending is Ending.COMMITTED
+            self.tried.append(commit)
+            if commit or self.refuses_rollback:
                 raise self._fault
         return transact(snapshot, ops, **said)
 
@@ -291,6 +298,15 @@ async def test_one_that_cannot_be_committed_is_rolled_back_alone(
     await keeper.look()
     assert sizes(service) == {"c": ("1", False), "other": ("2", False)}
     assert refusing.tried == [True, False]
+    ended = {c.name: ended_of(c) for c in service.newest.clusters.values()}
+    assert ended["c"] == (Ending.FAILED, str(fault))
+    assert ended["other"] == (Ending.COMMITTED, None)
+
+
+def ended_of(found: Cluster) -> tuple[Ending, str | None] | None:
+    """How its last reconfiguration ended, and why so."""
+    last = found.variant.ended if isinstance(found.variant, ManagedCluster) else None
+    return None if last is None else (last.ending, last.fault)
 
 
 @pytest.mark.parametrize("fault", REFUSALS, ids=lambda fault: type(fault).__name__)

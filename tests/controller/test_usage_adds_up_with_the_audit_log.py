@@ -112,13 +112,13 @@ def lent(log: Log) -> None:
 def test_hours_are_apart_and_so_are_bills() -> None:
     log = Log()
     lent(log)
-    own = cluster_id(log.snapshot, "c")
+    own, lent_by = cluster_id(log.snapshot, "c"), "u4"  # after three replicas
     hour_us = 1_000_000 * HOUR_MS * 1_000
     assert log.rows() == [
         (own, None, hour_us, True, None, Decimal("0.5"), Decimal(1)),
-        (own, "u1", hour_us, False, UNBILLED, Decimal("0.083333"), Decimal("0.666667")),
+        (own, lent_by, hour_us, False, UNBILLED, Decimal("0.083333"), Decimal("0.666667")),
         (own, None, hour_us + HOUR_MS * 1_000, True, None, Decimal(2), Decimal(4)),
-        (own, "u1", hour_us + HOUR_MS * 1_000, False, UNBILLED, Decimal("0.416667"),
+        (own, lent_by, hour_us + HOUR_MS * 1_000, False, UNBILLED, Decimal("0.416667"),
          Decimal("3.333333")),
         (own, None, hour_us + 2 * HOUR_MS * 1_000, True, None, Decimal(1), Decimal(2)),
     ]  # fmt: skip

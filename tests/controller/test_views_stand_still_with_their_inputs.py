@@ -6,7 +6,7 @@ shards; wherever a look says more than a shard's upper, a model says whether tha
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 import pytest
@@ -36,7 +36,7 @@ def table(name: str) -> Import:
 
 
 def view(name: str, as_of: int, *inputs: Import, by_time: bool = False) -> Import:
-    derived = Derived(inputs, Timestamp(as_of), by_time)
+    derived = Derived(inputs, Timestamp(as_of), GlobalId(name), by_time)
     return Import(GlobalId(name), ShardId(name), DESC, is_table=False, derived=derived)
 
 
@@ -92,6 +92,17 @@ def test_not_while_another_version_has_its_shard() -> None:
     back = set_writer(v, writer=GlobalId("v"), expected_upper=Timestamp(20), pending=True)
     assert isinstance(back, ShardState)
     assert upper_of_v(t, back) == 20
+
+
+def test_whoever_reads_an_earlier_version_knows_as_much_as_others() -> None:
+    """Which version writes the shard counts, not by whose columns it is read."""
+    t, v = written(initial_state(), 5), view_state("v", 10, 20)
+    derived = Derived((T,), Timestamp(10), GlobalId("v2"))
+    older = replace(V, derived=derived)
+    assert Look({T.shard_id: t, V.shard_id: v}, Timestamp(100)).upper(older) == 20
+    taken = set_writer(v, writer=GlobalId("v2"), expected_upper=Timestamp(20), pending=False)
+    assert isinstance(taken, ShardState)
+    assert Look({T.shard_id: t, V.shard_id: taken}, Timestamp(100)).upper(older) == 100
 
 
 def test_not_if_time_itself_changes_it() -> None:

@@ -81,7 +81,7 @@ class View:
     @property
     def imported(self) -> Import:
         inputs = tuple(Table(shard_id).imported for shard_id in self.inputs)
-        derived = Derived(inputs, self.as_of)
+        derived = Derived(inputs, self.as_of, self.first)
         return Import(self.first, self.shard_id, DESC, is_table=False, derived=derived)
 
     @property

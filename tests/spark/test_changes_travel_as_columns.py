@@ -35,7 +35,8 @@ from evertide.spark.partitions.received import ReceivedFiles
 from evertide.spark.resident import ResidentEngine
 from evertide.spark.resident_task import Service
 from evertide.spark.sink import ShardSink
-from evertide.spark.worker import TickRecord, Worker
+from evertide.spark.tick_records import TickRecord
+from evertide.spark.worker import Worker
 from evertide.vocab.datum import Row
 from evertide.vocab.errors import DivisionByZero, encode_error
 from evertide.vocab.ids import ClusterId, GlobalId, ShardId

@@ -42,7 +42,7 @@ def table(name: str) -> Import:
 
 
 def view_of(name: str, *inputs: Import) -> Import:
-    derived = Derived(inputs, Timestamp(1))
+    derived = Derived(inputs, Timestamp(1), GlobalId(name))
     desc = DESC if len(inputs) == 1 else JOINED
     return Import(GlobalId(name), ShardId(name), desc, is_table=False, derived=derived)
 

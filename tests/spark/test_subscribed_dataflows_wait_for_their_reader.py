@@ -7,19 +7,20 @@ is the adapter at the other end.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evertide.controller.storage import Storage
-from evertide.dataflow.description import Import
+from evertide.dataflow.description import Derived, Import
 from evertide.dataflow.protocol import BatchResponse, SubscribeCommand
 from evertide.expr.codec import encode_relation
 from evertide.expr.relation import Distinct, Get
 from evertide.persist.coding.inline import decode_inline
-from evertide.persist.handle import PersistClient
+from evertide.persist.handle import Appended, PersistClient
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
 from evertide.persist.txn import TableWrite, Txns, register_table
 from evertide.spark.engine import DriverEngine
@@ -29,7 +30,8 @@ from evertide.spark.worker import Worker
 from evertide.vocab.ids import GlobalId, ShardId
 from evertide.vocab.relation_desc import relation_desc
 from evertide.vocab.sql_type import INT4
-from evertide.vocab.timestamp import Timestamp
+from evertide.vocab.timestamp import MIN_TS, Timestamp
+from evertide.vocab.update import Update
 
 TABLE = ShardId("table")
 DESC = relation_desc(("a", INT4))
@@ -108,6 +110,40 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
         yield made
         looking.cancel()
         await asyncio.gather(looking, return_exceptions=True)
+
+
+async def test_a_view_that_changed_hands_is_known_by_its_new_definition(place: Place) -> None:
+    """While its shard says nothing new, it stands still because what it follows from now does."""
+    begun = Timestamp(place.now)
+    shard, old, new = ShardId("v"), GlobalId("v0"), GlobalId("v1")
+    await place.client.create_shard(shard, since=begun, writer=new)
+    row = [Update((7,), begun, 1)]
+    outcome = await place.client.compare_and_append(
+        shard, DESC, row, begun, Timestamp(begun + 1), new
+    )
+    assert isinstance(outcome, Appended)
+    stale = Import(
+        GlobalId("u1"), shard, DESC, is_table=False, derived=Derived((IMPORT,), MIN_TS, old)
+    )
+    known = replace(stale, derived=Derived((IMPORT,), MIN_TS, new))
+    command = SubscribeCommand(
+        request_id=1, catalog_ts=0, relation=RELATION, imports=("u1",), as_of=begun,
+        from_ts=begun, progress=True,
+    )  # fmt: skip
+    serving = asyncio.create_task(place.subscribes.serve(command, (stale,), place.reader))
+    assert await place.reader.next() == (Counter({(begun, 7): 1}), begun + 1)
+    place.acknowledge()
+    at = await place.write()
+    asked: list[GlobalId] = []
+
+    def dropped(global_ids: Sequence[GlobalId]) -> None:
+        asked.extend(global_ids)
+
+    place.subscribes.look_again(dropped)
+    assert asked == ["u1"]
+    place.subscribes.look_again(lambda _: (known,))
+    assert await place.reader.next() == (Counter(), at + 1), "concluded from what it follows from"
+    await end(serving)
 
 
 async def end(serving: "asyncio.Task[None]") -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import structlog
 import uvloop
 
+from evertide.catalog.service import CatalogService
 from evertide.catalog.snapshot import Snapshot
 from evertide.cli.child import parent_gone, run_child, until_stopped
 from evertide.cli.config import Boot
@@ -45,11 +46,19 @@ log = structlog.get_logger()
 class CatalogFollower:
     """Carries the catalog's changes over to the worker and knows how far that is done."""
 
-    def __init__(self, process: str, opened: Opened, worker: Worker, external: External) -> None:
+    def __init__(
+        self,
+        process: str,
+        catalog: CatalogService,
+        worker: Worker,
+        external: External,
+        subscribes: Subscribes,
+    ) -> None:
         self._process = process
-        self._catalog = opened.catalog
+        self._catalog = catalog
         self._worker = worker
         self._external = external
+        self._subscribes = subscribes
         self._follower = Follower()
         self._snapshot: Snapshot | None = None
         self._moved = asyncio.Event()
@@ -59,12 +68,15 @@ class CatalogFollower:
         start = self._catalog.newest.catalog_ts
         async for change in self._catalog.subscribe_at(start):
             clusters = clusters_of(self._process, change.snapshot)
+            writers = self._follower.writers
             wanted = self._follower.dataflows(change.snapshot, clusters)
             await self._worker.set_dataflows(wanted)
             await self._external.set_wanted(
                 sources_of(change.snapshot, clusters), sinks_of(change.snapshot, clusters)
             )
             self._snapshot = change.snapshot
+            if self._follower.writers != writers:
+                self._subscribes.look_again(self._imports_left)
             self._moved.set()
             self._moved = asyncio.Event()
 
@@ -77,6 +89,13 @@ class CatalogFollower:
         """The collections of these ids in the newest snapshot."""
         assert self._snapshot is not None, "asked only after wait_beyond"
         return imports_by_id(global_ids, self._snapshot)
+
+    def _imports_left(self, global_ids: Sequence[GlobalId]) -> tuple[Import, ...] | None:
+        """The same; None if one of them was dropped."""
+        assert self._snapshot is not None, "asked only once there is one"
+        if any(self._snapshot.item_of(global_id) is None for global_id in global_ids):
+            return None
+        return self.imports(global_ids)
 
 
 async def serve_replica(boot: Boot) -> int:
@@ -93,12 +112,13 @@ async def _run(boot: Boot, opened: Opened, notifier: Notifier) -> int:
     driver = None
     if boot.config.tick_engine == "auto":
         driver = DriverEngine(Evaluator(scratch / "driver"))
-    worker = Worker(opened.persist, opened.storage, driver)
+    worker = Worker(opened.persist, opened.storage, driver, opened.oracle)
     unsubscribe = notifier.subscribe(lambda _: worker.wake())
     external = External(
         opened.persist, opened.txns, opened.storage, opened.clock, _sink_place(boot)
     )
-    follower = CatalogFollower(boot.process, opened, worker, external)
+    subscribes = Subscribes(worker, opened.storage, opened.storage.following)
+    follower = CatalogFollower(boot.process, opened.catalog, worker, external, subscribes)
     size = _size(boot)
     settings = _settings(size, scratch / "spark")
     application = SparkApplication(
@@ -108,7 +128,6 @@ async def _run(boot: Boot, opened: Opened, notifier: Notifier) -> int:
         boot.config.tick_engine,
         size.hydrate_records,
     )
-    subscribes = Subscribes(worker, opened.storage, opened.storage.following)
     server = PeekServer(worker, follower, application.one_shot, subscribes, external.statuses)
     await server.start(socket_path(runtime, boot.process))
     print("ready", flush=True)

@@ -1,10 +1,13 @@
 """The supervisor's part in replicas: their processes, reports, and what the catalog has pending."""
 
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 
+from evertide.adapter.ddl.append import append_with_shards
 from evertide.cli.config import Boot
 from evertide.cli.local_orchestrator import LocalOrchestrator, Observers
+from evertide.cli.memory_groups import memory_groups
 from evertide.cli.report_server import ReportServer
 from evertide.cli.sizes import size_table
 from evertide.cli.stores import Opened
@@ -12,7 +15,9 @@ from evertide.cli.watch import Watch
 from evertide.controller.compute import ComputeClient, socket_path
 from evertide.controller.expiry import ExpiryKeeper
 from evertide.controller.orchestrator import SUPERVISOR, wanted_processes
+from evertide.controller.readiness import Readiness
 from evertide.controller.reconfiguration import ReconfigurationKeeper
+from evertide.controller.replacements import ReplacementKeeper
 from evertide.controller.restarts import RestartKeeper
 from evertide.controller.statuses import Statuses
 
@@ -25,9 +30,14 @@ class ReplicaKeeper:
         self._catalog = opened.catalog
         self._clock = opened.clock
         self._compute = ComputeClient(self._runtime)
+        self._replacements = ReplacementKeeper(
+            opened.catalog,
+            Readiness(opened.storage, self._compute),
+            partial(append_with_shards, opened.catalog, opened.clock),
+        )
         self._observers = Observers(
             Statuses(opened.clock),
-            Watch(opened.clock),
+            Watch(opened.clock, memory_groups()),
             RestartKeeper(opened.catalog, opened.clock),
             fatal,
         )
@@ -55,6 +65,7 @@ class ReplicaKeeper:
             self._observers.restarts.run(),
             ReconfigurationKeeper(catalog, self._compute, clock).run(),
             ExpiryKeeper(catalog, clock).run(),
+            self._replacements.run(),
         )
 
     async def _follow(self) -> None:

@@ -52,7 +52,9 @@ def sinks_of(snapshot: Snapshot, cluster_ids: Collection[ClusterId]) -> tuple[Si
 
 
 def _sink(item: Item, sink: Sink, snapshot: Snapshot) -> SinkDescription:
-    collection = collection_of(snapshot.items[sink.from_id], snapshot)
+    written = snapshot.items[sink.from_id]
+    version = written.version_among(item.planned_against)
+    collection = collection_of(written, snapshot, version.global_id)
     assert collection is not None, "only what is stored is written into a sink"
     return SinkDescription(
         item.global_id, sink.cluster_id, collection, sink.as_of, sink.path, sink.snapshot

@@ -46,6 +46,10 @@ class Look:
             known = self._uppers[collection.shard_id] = self._upper(collection)
         return known
 
+    def state(self, collection: Import) -> ShardState:
+        """What its shard said at that moment."""
+        return self._states[collection.shard_id]
+
     def unchanged(self, collection: Import, from_ts: Timestamp) -> bool:
         """Whether it certainly has no updates from this timestamp up to its upper.
 
@@ -68,13 +72,15 @@ class Look:
         """Whether the shard holds the view, and only its inputs can change it from now on.
 
         Not before it is hydrated, not while another version has the shard or is about to take it,
-        not if it changes as time passes.
+        not if it changes as time passes. Nor if it has come to follow from others meanwhile, which
+        were not looked at.
         """
         state = self._states[collection.shard_id]
         return (
             collection.derived is not None
             and not collection.derived.by_time
             and state.upper > collection.derived.as_of
-            and state.writer == collection.global_id
+            and state.writer == collection.derived.writer
             and state.pending is None
+            and all(below.shard_id in self._states for below in collection.derived.inputs)
         )

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 
 from evertide.catalog.objects import Item, MaterializedView, Table
 from evertide.catalog.snapshot import Snapshot
@@ -21,24 +22,43 @@ from evertide.vocab.timestamp import Timestamp, step_back
 from evertide.vocab.update import Update
 
 
-def collection_of(item: Item, snapshot: Snapshot) -> Import | None:
-    """The durable collection behind an item; None for views and indexes."""
-    return None if item.shard_id is None else _import(item, snapshot, {})
+def collection_of(
+    item: Item, snapshot: Snapshot, global_id: GlobalId | None = None
+) -> Import | None:
+    """The durable collection behind an item; None for views and indexes.
+
+    By the columns of the version of this id, the last one if none is given.
+    """
+    if item.shard_id is None:
+        return None
+    found = _import(item, snapshot, {})
+    if global_id in (None, found.global_id):
+        return found
+    version = item.version(global_id)
+    return replace(found, global_id=version.global_id, desc=version.desc)
 
 
 def _import(item: Item, snapshot: Snapshot, made: dict[GlobalId, Import]) -> Import:
     """Made once for each item, however many views share it."""
     assert item.shard_id is not None, "only stored items are imported"
     if item.global_id not in made:
-        derived = None
-        if isinstance(item.definition, MaterializedView):
-            below = snapshot.stored_inputs(item.depends_on)
-            inputs = tuple(_import(i, snapshot, made) for i in below)
-            by_time = may_look_at_time(item, snapshot)
-            derived = Derived(inputs, item.definition.as_of, by_time)
         is_table = isinstance(item.definition, Table)
+        derived = _derived(item.outgoing or item, snapshot, made)
         made[item.global_id] = Import(item.global_id, item.shard_id, item.desc, is_table, derived)
     return made[item.global_id]
+
+
+def _derived(item: Item, snapshot: Snapshot, made: dict[GlobalId, Import]) -> Derived | None:
+    """How a view follows from others under the version that has its shard.
+
+    That is the old one while it is handing over. Once the new one has taken the shard nothing
+    follows from what the old one read, until the catalog says so too.
+    """
+    if not isinstance(item.definition, MaterializedView):
+        return None
+    inputs = tuple(_import(i, snapshot, made) for i in snapshot.stored_inputs(item.reads))
+    by_time = may_look_at_time(item, snapshot)
+    return Derived(inputs, item.definition.as_of, item.global_id, by_time)
 
 
 def may_look_at_time(item: Item, snapshot: Snapshot) -> bool:
@@ -51,7 +71,7 @@ def may_look_at_time(item: Item, snapshot: Snapshot) -> bool:
         one = waiting.pop()
         if "mz_now" in one.create_sql.lower():
             return True
-        below = (snapshot.items.get(item_id) for item_id in one.depends_on)
+        below = (snapshot.items.get(item_id) for item_id in one.reads)
         waiting += [view for view in below if view is not None and view.shard_id is None]
     return False
 
@@ -73,6 +93,12 @@ class Following:
     async def stored_upper(self, collection: Import) -> Timestamp:
         """How far its own shard is, which may be less than is known of it."""
         return (await self._persist.state(collection.shard_id)).upper
+
+    async def written_by(self, collection: Import, writer: GlobalId) -> Timestamp | None:
+        """How far its shard is, once the version of this id has it for itself; None: not yet."""
+        state = await self._persist.state(collection.shard_id)
+        taken = state.writer == writer and state.pending is None
+        return state.upper if taken else None
 
     async def stretch(
         self, collection: Import, lower: Timestamp, upper: Timestamp, rows: int

@@ -31,8 +31,22 @@ class Derived:
     inputs: tuple[Import, ...]
     # Where its shard starts: it holds nothing of the view before its upper is beyond this.
     as_of: Timestamp
+    # The version of the view that this is about: it holds only while that one has the shard.
+    writer: GlobalId
     # It may look at the time itself, so that it changes though no input does.
     by_time: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Takeover:
+    """The shard is another version's, from which this one is to take it over."""
+
+    # The view under the version that writes its shard until then.
+    old: Import
+    # The catalog has switched: from now on the shard may be taken.
+    may_write: bool
+    # The old version is not waited for: an interval may be left unreadable.
+    forward_time: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +55,8 @@ class ShardExport:
 
     shard_id: ShardId
     desc: RelationDesc
+    # None: the shard is this version's.
+    takeover: Takeover | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,16 @@ from typing import Final, Protocol
 
 from evertide.dataflow.description import DataflowDescription, ShardExport
 from evertide.persist.faults import StoreFailing, StoreFull
-from evertide.persist.handle import Append, AppendOutcome
-from evertide.persist.state import ShardState
+from evertide.persist.handle import Append, Appended, AppendOutcome, Refused
+from evertide.persist.state import ShardChange, ShardState
 from evertide.persist.trouble import until_done
 from evertide.spark.running import RunningDataflow
 from evertide.spark.setbacks import Setbacks
 from evertide.spark.sink import ShardSink
+from evertide.spark.source import Look
+from evertide.spark.takeover.moves import Takeovers
+from evertide.spark.takeover.phases import Done
+from evertide.spark.takeover.sink import TakeoverSink
 from evertide.vocab.ids import ShardId
 
 # How long the upper of a view whose inputs stand still may trail.
@@ -29,6 +33,10 @@ class Shards(Protocol):
 
     async def append_each(self, appends: Sequence[Append]) -> list[AppendOutcome]: ...
 
+    async def append_all(
+        self, appends: Sequence[Append], *, also: Sequence[ShardChange] = ()
+    ) -> Appended | Refused: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Due:
@@ -41,19 +49,31 @@ class Due:
 class Outputs:
     """Of one worker's dataflows."""
 
-    def __init__(self, shards: Shards, setbacks: Setbacks) -> None:
+    def __init__(self, shards: Shards, setbacks: Setbacks, takeovers: Takeovers) -> None:
         self._shards = shards
         self._setbacks = setbacks
+        self._takeovers = takeovers
         # When uppers that moved without any change are appended next.
         self._still_due = 0.0
 
-    async def sink(self, description: DataflowDescription) -> ShardSink | None:
-        """Where a new dataflow's output goes, from where its shard is; None for an index."""
+    async def sink(self, description: DataflowDescription) -> ShardSink | TakeoverSink | None:
+        """Where a new dataflow's output goes, from where its shard is; None for an index.
+
+        One that takes the shard over may have done so before, in an earlier life.
+        """
         export = description.export
         if not isinstance(export, ShardExport):
             return None
         state = await until_done("creating a dataflow", lambda: self._shards.state(export.shard_id))
+        own = state.writer == description.global_id and state.pending is None
+        if export.takeover is not None and not own:
+            return TakeoverSink(description.global_id, export, state.upper)
         return ShardSink(description.global_id, export, state.upper)
+
+    async def take_over(self, dataflow: RunningDataflow, look: Look) -> None:
+        """Bring a dataflow that is to take a shard over nearer to that."""
+        assert isinstance(dataflow.sink, TakeoverSink)
+        await self._takeovers.step(dataflow, look, dataflow.sink)
 
     async def append_due(self, dataflows: Collection[RunningDataflow]) -> set[ShardId]:
         """Append; what lost the race is dropped and tried again from there. Gives what moved.
@@ -66,17 +86,25 @@ class Outputs:
             self._still_due = time.monotonic() + STILL_SECONDS
         moved: set[ShardId] = set()
         for _ in range(100):
-            due = [
-                Due(dataflow, append)
-                for dataflow in dataflows
-                if dataflow.sink is not None
-                and not self._setbacks.waits(dataflow)
-                and (append := dataflow.sink.due(still_too=still_too)) is not None
-            ]
+            due = self._due(dataflows, still_too=still_too)
             if not due:
                 break
             moved |= await self._append(due) or await self._append_apart(due)
         return moved
+
+    def _due(self, dataflows: Collection[RunningDataflow], *, still_too: bool) -> list[Due]:
+        """What is owed to each shard. Two versions of a view may run here: that which has just
+        taken the shard comes first, and the other learns afterwards that it is barred."""
+        due: dict[ShardId, Due] = {}
+        for dataflow in dataflows:
+            if dataflow.sink is None or self._setbacks.waits(dataflow):
+                continue
+            append = dataflow.sink.due(still_too=still_too)
+            if append is None:
+                continue
+            if append.shard_id not in due or append.completes_pending:
+                due[append.shard_id] = Due(dataflow, append)
+        return list(due.values())
 
     async def _append(self, due: Sequence[Due]) -> set[ShardId]:
         """One commit; nothing moved: the store could not take it, and all of them wait."""
@@ -110,5 +138,7 @@ class Outputs:
         assert dataflow.sink is not None
         dataflow.sink.settle(append, outcome)
         self._setbacks.over(dataflow)
+        if isinstance(dataflow.sink, TakeoverSink) and isinstance(dataflow.sink.phase, Done):
+            dataflow.sink = dataflow.sink.ordinary(dataflow.sink.phase.upper)
         if dataflow.sink.stopped is not None:
             dataflow.stop(dataflow.sink.stopped)

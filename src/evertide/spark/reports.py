@@ -11,9 +11,10 @@ from typing import Final, TypeAlias
 from evertide.dataflow.protocol import FactsResponse
 from evertide.spark.engine import Engine, EngineLost
 from evertide.spark.running import RunningDataflow
+from evertide.spark.takeover.sink import TakeoverSink
 from evertide.spark.worker import Worker
 from evertide.vocab.ids import GlobalId
-from evertide.vocab.timestamp import EMPTY_FRONTIER
+from evertide.vocab.timestamp import EMPTY_FRONTIER, step_back
 
 Facts: TypeAlias = tuple[str | int | float | bool | None, ...]
 
@@ -47,6 +48,8 @@ class Reports:
                 return [self._hydration(dataflow) for dataflow in self._worker.dataflows()]
             case "mz_cluster_replica_frontiers":
                 return [_frontiers(dataflow) for dataflow in self._worker.dataflows()]
+            case "mz_replacement_changes":
+                return [found for d in self._worker.dataflows() for found in _to_change(d)]
             case "mz_arrangement_sizes":
                 return await self._arrangement_sizes()
             case _:
@@ -88,6 +91,18 @@ class Reports:
             self._sizes.pop(global_id, None)  # its state is gone, and is built again
         finally:
             del self._asking[global_id]
+
+
+def _to_change(dataflow: RunningDataflow) -> list[Facts]:
+    """(object, cluster, records and bytes to be inserted, to be deleted, as of when)."""
+    sink = dataflow.sink
+    if not isinstance(sink, TakeoverSink) or sink.comparison is None:
+        return []
+    described, compared = dataflow.description, sink.comparison
+    come, go = compared.difference.inserted, compared.difference.deleted
+    sizes = (come.records, come.size_bytes, go.records, go.size_bytes)
+    as_of = step_back(compared.new_below)
+    return [(described.global_id, described.cluster_id, *sizes, as_of)]
 
 
 def _frontiers(dataflow: RunningDataflow) -> Facts:

@@ -10,6 +10,7 @@ from evertide.dataflow.description import DataflowDescription, IndexExport
 from evertide.persist.leases import ReadHold
 from evertide.spark.engine import Engine
 from evertide.spark.sink import ShardSink
+from evertide.spark.takeover.sink import TakeoverSink
 from evertide.vocab.timestamp import MIN_TS, Timestamp
 from evertide.vocab.update import Update
 
@@ -64,7 +65,7 @@ class RunningDataflow:
 
     description: DataflowDescription
     plan: DeltaPlan
-    sink: ShardSink | None
+    sink: ShardSink | TakeoverSink | None
     placement: Placement | None = None
     frontier: Timestamp = MIN_TS
     building: Building | None = None
@@ -96,6 +97,11 @@ class RunningDataflow:
         """Whether readers wait for output that is computed and not in its shard yet."""
         return self.sink is not None and self.sink.awaited
 
+    @property
+    def ahead_of_target(self) -> bool:
+        """Whether it must wait for the view that it is to replace."""
+        return isinstance(self.sink, TakeoverSink) and self.sink.ahead
+
     def is_due(self, engine: Engine, upper: Timestamp) -> bool:
         """Whether the output may change below `upper` though no input does."""
         due = engine.due(self.description.global_id) if self.plan.is_temporal else None
@@ -111,6 +117,8 @@ class RunningDataflow:
         """It will not go on; whoever waits for its frontier learns that."""
         self.stopped = reason
         self.stop_building()
+        if isinstance(self.sink, TakeoverSink):
+            self.sink.close()
         self.moved.set()
 
     def place(self, placement: Placement | None) -> None:

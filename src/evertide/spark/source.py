@@ -9,6 +9,7 @@ from evertide.persist.coding.batch import UpdateBatch
 from evertide.persist.contents import Contents
 from evertide.persist.leases import ReadHold
 from evertide.persist.spark_input import PartFiles
+from evertide.persist.state import ShardState
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp
 from evertide.vocab.update import Update
@@ -19,6 +20,10 @@ class Look(Protocol):
 
     def upper(self, collection: Import) -> Timestamp:
         """The first timestamp at which it was not known yet."""
+        ...
+
+    def state(self, collection: Import) -> ShardState:
+        """What its shard said."""
         ...
 
     def unchanged(self, collection: Import, from_ts: Timestamp) -> bool:

@@ -8,8 +8,9 @@ has acknowledged it. What its inputs change meanwhile waits in their shards, hel
 import asyncio
 import itertools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Final, Protocol, TypeAlias
 
 import structlog
@@ -49,6 +50,8 @@ _THREAD_UPDATES: Final = 2_000
 
 # Whose subscription it is: request ids count on one connection.
 Asker: TypeAlias = tuple[Channel[Command], int]
+# The collections of these ids as they are known now; None if one of them is gone.
+Find: TypeAlias = Callable[[Sequence[GlobalId]], tuple[Import, ...] | None]
 
 log = structlog.get_logger()
 
@@ -148,6 +151,16 @@ class Subscribes:
         flow = self._flows.get(asker)
         if flow is not None:
             flow.acknowledged.set()
+
+    def look_again(self, find: Find) -> None:
+        """What the collections that are read follow from may be another now, while they stay the
+        same. Those that are gone stay as they were known."""
+        for flow in self._flows.values():
+            found = find([one.global_id for one in flow.imports])
+            if found is not None:
+                flow.dataflow.description = replace(flow.dataflow.description, imports=found)
+        if self._signal is not None:
+            self._signal.set()
 
     async def serve(
         self, command: SubscribeCommand, imports: tuple[Import, ...], channel: Channel[Command]

@@ -8,14 +8,14 @@ the shards; polling is only the fallback.
 import asyncio
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Protocol
 
 import structlog
 
 from evertide.dataflow.delta import delta_plan
 from evertide.dataflow.description import DataflowDescription, Import
+from evertide.oracle.protocol import TimestampOracle
 from evertide.persist.faults import BelowSince, PersistFault
 from evertide.persist.push.watch import Signal
 from evertide.persist.trouble import PASSING, until_done
@@ -41,8 +41,11 @@ from evertide.spark.source import (
     input_upper,
     snapshot_inputs,
 )
+from evertide.spark.takeover.moves import Takeovers, looked_at
+from evertide.spark.takeover.sink import TakeoverSink
+from evertide.spark.tick_records import KEPT_TICK_RECORDS, TickRecord, tick_record
 from evertide.spark.watch import JobFailed
-from evertide.vocab.ids import ClusterId, GlobalId
+from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import (
     EMPTY_FRONTIER,
     MIN_TS,
@@ -56,25 +59,10 @@ from evertide.vocab.update import Update
 FAILING = (EngineFailing, JobFailed, OSError)
 
 POLL_SECONDS = 1.0
-KEPT_TICK_RECORDS = 10_000
 # The word of tick records for what is computed as a whole.
 RECOMPUTE = "recompute"
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True, slots=True)
-class TickRecord:
-    """What one tick of one dataflow did, for mz_internal.mz_tick_records."""
-
-    object_id: GlobalId
-    cluster_id: ClusterId
-    started_at_us: int
-    rows_in: int
-    rows_out: int
-    executor: str
-    duration_ms: float
-    upper: Timestamp
 
 
 class Hydrator(Protocol):
@@ -90,7 +78,14 @@ class Hydrator(Protocol):
 class Worker:
     """Owns a replica's dataflows."""
 
-    def __init__(self, shards: Shards, collections: Collections, engine: Engine | None) -> None:
+    def __init__(
+        self,
+        shards: Shards,
+        collections: Collections,
+        engine: Engine | None,
+        oracle: TimestampOracle | None = None,
+    ) -> None:
+        """Without an oracle no dataflow takes another one's shard over."""
         self._collections = collections
         self.hydrator: Hydrator | None = None
         # Where dataflows are hydrated; None while the first one is still starting.
@@ -99,7 +94,8 @@ class Worker:
         self._wake = Signal()
         self.tick_records: deque[TickRecord] = deque(maxlen=KEPT_TICK_RECORDS)
         self.setbacks = Setbacks()
-        self._outputs = Outputs(shards, self.setbacks)
+        takeovers = Takeovers(shards, collections, oracle, self._wake.set)
+        self._outputs = Outputs(shards, self.setbacks, takeovers)
 
     def wake(self) -> None:
         """Something may have moved: look again."""
@@ -142,7 +138,8 @@ class Worker:
             if global_id not in self._dataflows:
                 self._dataflows[global_id] = await self._create(description)
             else:
-                # What may have changed is how long an index remembers.
+                # What may have changed is how long an index remembers, from what its inputs
+                # follow, and whether it may write.
                 self._dataflows[global_id].description = description
         self._wake.set()
 
@@ -175,27 +172,31 @@ class Worker:
         memory.
         """
         running = [d for d in self._dataflows.values() if d.stopped is None]
-        imports = [i for d in running for i in d.description.imports]
+        imports = [i for d in running for i in looked_at(d)]
         inputs = await until_done("reading inputs", lambda: self._collections.look(imports))
         behind = False
         for dataflow in running:
             if dataflow.owes or self.setbacks.waits(dataflow):
                 behind = True
-            elif dataflow.stopped is None:
-                await self._guarded_step(dataflow, inputs)
+            elif dataflow.stopped is None and not dataflow.ahead_of_target:
+                await self._guarded(dataflow, self._step(dataflow, inputs))
+        for dataflow in running:
+            # After all ticks: readers wait while a view changes hands.
+            if isinstance(dataflow.sink, TakeoverSink) and dataflow.stopped is None:
+                await self._guarded(dataflow, self._outputs.take_over(dataflow, inputs))
         await asyncio.sleep(0)  # who waits for a view's frontier needs not wait for its shard
         moved = await self._outputs.append_due(self.dataflows())
         if moved and (behind or any(i.shard_id in moved for i in imports)):
             # Others of this replica read it; pushes only come from other processes.
             self._wake.set()
 
-    async def _guarded_step(self, dataflow: RunningDataflow, inputs: Look) -> None:
+    async def _guarded(self, dataflow: RunningDataflow, step: Awaitable[None]) -> None:
         """One dataflow's bug must not stop the others: it is set aside and shown as stopped.
 
         Nor must what it cannot read: it is tried again later.
         """
         try:
-            await self._step(dataflow, inputs)
+            await step
             if dataflow.building is None and not dataflow.owes:
                 self.setbacks.over(dataflow)
         except PASSING as fault:
@@ -225,10 +226,13 @@ class Worker:
         global_id = dataflow.description.global_id
         if dataflow.sink is not None:
             sink = await self._outputs.sink(dataflow.description)
-            if sink is None or sink.upper <= max(dataflow.sink.upper, dataflow.frontier):
+            stuck = sink is None or sink.upper <= max(dataflow.sink.upper, dataflow.frontier)
+            if stuck and not isinstance(sink, TakeoverSink):
                 dataflow.stop(reason)
                 log.error("dataflow cannot go on", object_id=global_id, reason=reason)
                 return
+            if isinstance(dataflow.sink, TakeoverSink):
+                dataflow.sink.close()
             dataflow.sink = sink
         log.warning("dataflow begins again", object_id=global_id, reason=reason)
         engine = dataflow.engine
@@ -447,21 +451,9 @@ class Worker:
         output: Sequence[Update],
         upper: Timestamp,
     ) -> None:
-        elapsed_ms = (time.perf_counter() - started) * 1_000
-        started_us = time.time_ns() // 1_000 - int(elapsed_ms * 1_000)
         described = dataflow.description
-        self.tick_records.append(
-            TickRecord(
-                described.global_id,
-                described.cluster_id,
-                started_us,
-                rows_in,
-                len(output),
-                executor,
-                elapsed_ms,
-                upper,
-            )
-        )
+        record = tick_record(described, executor, started, rows_in, output, upper)
+        self.tick_records.append(record)
 
     def _computed(
         self,

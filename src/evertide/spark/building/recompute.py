@@ -20,6 +20,7 @@ from evertide.spark.engine import Engine
 from evertide.spark.running import RunningDataflow
 from evertide.spark.source import Collections, count_updates, snapshot_inputs
 from evertide.spark.tables import consolidate_updates
+from evertide.spark.takeover.sink import TakeoverSink
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp, step_back, step_forward
 from evertide.vocab.update import Update
@@ -69,8 +70,11 @@ async def too_many_changes(
     if count_updates(inputs) < LEAST_CHANGES or upper == EMPTY_FRONTIER:
         return None
     # Time itself changes a temporal one, and what is owed is not to be found in the shard yet. An
-    # index is its own state: nobody takes the difference, and its history would be lost.
+    # index is its own state: nobody takes the difference, and its history would be lost. The
+    # shard of one that is staged holds another view.
     if dataflow.plan.is_temporal or dataflow.owes or dataflow.index_key is not None:
+        return None
+    if isinstance(dataflow.sink, TakeoverSink):
         return None
     records = sum([await collections.records(i) for i in dataflow.description.imports])
     changes = changes_of(inputs)

@@ -1,0 +1,198 @@
+"""Goal: what was asked of a replacement happens though nobody waits for it, once, and not too soon.
+
+Method: the rules on reports made by hand; then the keeper over a catalog and shards in memory.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from evertide.catalog.objects import MaterializedView
+from evertide.controller.orchestrator import process_name
+from evertide.controller.readiness import (
+    NOWHERE,
+    Progress,
+    Uppers,
+    hindrance,
+    progress_of,
+    waits_for,
+)
+from evertide.controller.statuses import Facts
+from evertide.vocab.timestamp import Timestamp
+from tests.adapter.staged import PATIENCE_S, World, new_world
+from tests.catalog.environment import Environment
+
+STAGE = "CREATE MATERIALIZED VIEW r REPLACING mv AS SELECT a + 1 AS a FROM t"
+AUTOMATIC = STAGE.replace(" AS SELECT", " WITH (APPLY WHEN HYDRATED) AS SELECT")
+
+
+@pytest_asyncio.fixture
+async def world() -> AsyncIterator[World]:
+    environment = Environment()
+    yield await new_world(environment)
+    await environment.close()
+
+
+def definition(world: World, name: str = "mv") -> MaterializedView:
+    found = world.item(name).definition
+    assert isinstance(found, MaterializedView)
+    return found
+
+
+async def events(world: World) -> list[tuple[str, object]]:
+    """What became of views since r was staged, and why."""
+    found = [e for e in await world.audited() if e.object_type == "materialized-view"]
+    told = [(e.event_type, msgspec.to_builtins(e.details).get("reason")) for e in found]
+    return told[1:]
+
+
+@pytest.mark.parametrize(
+    ("progress", "stored", "known", "as_of", "forward_time", "waits"),
+    [
+        (Progress(True, 100), 100, 100, 100, False, False),
+        (Progress(True, float("inf")), 100, 100, 100, False, False),
+        (NOWHERE, 100, 100, 0, False, True),
+        (Progress(True, 100), 10, 100, 50, True, True),  # the target has no contents
+        (Progress(True, 100), 11, 100, 50, True, False),
+        (Progress(False, 100), 100, 100, 50, False, True),
+        (Progress(True, 99), 100, 100, 50, False, True),
+        (Progress(True, 200), 100, 140, 150, False, True),
+        (Progress(True, 200), 100, 150, 150, False, False),
+        (Progress(True, 200), 100, 140, 150, True, False),
+        (Progress(False, 200), 100, 140, 150, True, True),
+    ],
+)
+async def test_ready_is_what_has_caught_up_and_leaves_no_gap(
+    world: World,
+    progress: Progress,
+    stored: int,
+    known: int,
+    as_of: int,
+    forward_time: bool,
+    waits: bool,
+) -> None:
+    await world.run(STAGE)
+    found = definition(world, "r")
+    changed = msgspec.structs.replace(found, as_of=Timestamp(as_of))
+    item = msgspec.structs.replace(world.item("r"), definition=changed)
+    target = Uppers(Timestamp(10), Timestamp(stored), Timestamp(known))
+    assert (waits_for(item, progress, target, forward_time=forward_time) is not None) == waits
+
+
+async def test_the_replica_that_is_furthest_counts(world: World) -> None:
+    await world.run("CREATE CLUSTER c REPLICAS (x (SIZE '1'), y (SIZE '1'))")
+    await world.run(STAGE.replace(" AS SELECT", " IN CLUSTER c AS SELECT"))
+    item, snapshot = world.item("r"), world.catalog.newest
+    assert item.cluster_id is not None
+    x, y = (process_name(replica) for replica in snapshot.replicas_of(item.cluster_id))
+    own = (item.global_id, item.cluster_id)
+    hydration: dict[str, list[Facts]] = {x: [(*own, True)], y: [(*own, False)]}
+    frontiers: dict[str, list[Facts]] = {x: [(*own, 7, 0)], y: [(*own, 9, 0)]}
+    assert progress_of(item, snapshot, hydration, frontiers) == Progress(True, 7)
+    hydration[y] = [(*own, True)]
+    assert progress_of(item, snapshot, hydration, frontiers) == Progress(True, 9)
+    frontiers[x] = [(*own, None, 0)]
+    assert progress_of(item, snapshot, hydration, frontiers) == Progress(True, float("inf"))
+    other: dict[str, list[Facts]] = {
+        x: [("u99", item.cluster_id, True), (item.global_id, "u99", True)]
+    }
+    assert progress_of(item, snapshot, other, {}) == NOWHERE
+
+
+async def test_that_it_is_hydrated_is_noted_once(world: World) -> None:
+    await world.run(STAGE)
+    await world.keeper.look()
+    assert await events(world) == [("create", None)]
+    world.replicas.told["r"] = (True, 50)
+    await world.keeper.look()
+    await world.keeper.look()
+    assert await events(world) == [("create", None), ("hydrated", None)]
+    asked = world.replicas.asked
+    await world.keeper.look()
+    assert world.replicas.asked == asked, "there is nothing left to be found out"
+
+
+async def test_what_is_to_apply_itself_is_applied_when_it_can_be(world: World) -> None:
+    await world.run(AUTOMATIC)
+    staged = world.item("r")
+    world.replicas.told["r"] = (True, 99)
+    await world.keeper.look()
+    assert "r" in world.names(), "it has not caught up"
+    world.replicas.told["r"] = (True, 100)
+    await world.keeper.look()
+    assert "r" not in world.names()
+    assert definition(world).handing_over
+    await world.keeper.look()
+    assert definition(world).handing_over, "the old version has the shard"
+    await world.take("mv")
+    await world.keeper.look()
+    assert not definition(world).handing_over
+    assert world.item("mv").global_id == staged.global_id
+    assert await events(world) == [
+        ("create", None),
+        ("hydrated", None),
+        ("drop", "applied"),
+        ("alter", None),
+    ]
+
+
+async def test_it_may_be_said_later(world: World) -> None:
+    await world.run(STAGE)
+    world.replicas.told["r"] = (True, 100)
+    await world.keeper.look()
+    assert "r" in world.names()
+    await world.run("ALTER MATERIALIZED VIEW mv APPLY REPLACEMENT r WITH (FORWARD TIME) WHEN READY")
+    await world.keeper.look()
+    assert "r" not in world.names()
+    assert definition(world).forward_time
+
+
+async def test_what_cannot_go_on_is_not_begun(world: World) -> None:
+    """The old definition must be able to reach the time of the change."""
+    await world.run("CREATE CLUSTER idle REPLICAS ()")
+    await world.run(AUTOMATIC)
+    await world.run("ALTER MATERIALIZED VIEW mv SET CLUSTER idle")
+    world.replicas.told["r"] = (True, 100)
+    await world.keeper.look()
+    assert "r" in world.names()
+    snapshot = world.catalog.newest
+    assert hindrance(world.item("r"), snapshot, forward_time=False) is not None
+    assert hindrance(world.item("r"), snapshot, forward_time=True) is None
+    await world.run("ALTER MATERIALIZED VIEW mv APPLY REPLACEMENT r WITH (FORWARD TIME) WHEN READY")
+    await world.keeper.look()
+    assert "r" not in world.names()
+
+
+async def test_what_is_refused_is_given_up_and_stays_staged(world: World) -> None:
+    """What r reads is made to depend on mv, which r is to replace."""
+    await world.run("CREATE MATERIALIZED VIEW other AS SELECT a FROM t")
+    await world.write("other", 100)
+    await world.run(AUTOMATIC.replace("FROM t", "FROM other"))
+    await world.run("CREATE MATERIALIZED VIEW q REPLACING other AS SELECT a FROM mv")
+    world.replicas.told["q"] = (True, 100)
+    task = world.start("ALTER MATERIALIZED VIEW other APPLY REPLACEMENT q")
+    while "q" in world.names():
+        await asyncio.sleep(0)
+    await world.take("other")
+    await asyncio.wait_for(task, PATIENCE_S)
+    world.replicas.told["r"] = (True, 1_000)
+    await world.keeper.look()
+    replacement = world.item("r").replacement
+    assert replacement is not None
+    assert not replacement.apply_when_ready
+    assert not definition(world).handing_over
+    failed = [reason for kind, reason in await events(world) if kind == "failed"]
+    assert failed == ["replacement would cause mv to depend on itself"]
+    await world.keeper.look()
+    assert len([kind for kind, _ in await events(world) if kind == "failed"]) == 1
+
+
+async def test_what_was_dropped_is_nobodys_trouble(world: World) -> None:
+    await world.run(AUTOMATIC)
+    world.replicas.told["r"] = (True, 100)
+    await world.run("DROP MATERIALIZED VIEW mv CASCADE")
+    await world.keeper.look()
+    assert world.names() == {"t"}
