@@ -25,6 +25,8 @@ OBJECTS = """
     CREATE TABLE s.t (a int); CREATE TABLE s.u (a int);
     CREATE VIEW s.v AS SELECT a FROM s.t;
     CREATE MATERIALIZED VIEW s.m AS SELECT a FROM s.t;
+    CREATE MATERIALIZED VIEW s.n AS SELECT a FROM s.t;
+    CREATE MATERIALIZED VIEW s.r REPLACING s.n AS SELECT a FROM s.t;
     CREATE INDEX i ON s.t (a);
     CREATE CLUSTER c REPLICAS (r (SIZE '1'));
     CREATE CLUSTER e REPLICAS (r (SIZE '1'));
@@ -33,6 +35,13 @@ OBJECTS = """
 """
 READ = ("USAGE ON SCHEMA s", "SELECT ON s.t", 'USAGE ON CLUSTER "default"')
 ROLES = ("CREATEROLE ON SYSTEM",)
+BOTH = ("MATERIALIZED VIEW s.n", "MATERIALIZED VIEW s.r")
+DIFFERENCE = (
+    "USAGE ON SCHEMA s",
+    "SELECT ON s.n",
+    "SELECT ON s.r",
+    'USAGE ON CLUSTER "default"',
+)
 
 
 @dataclass(frozen=True)
@@ -78,6 +87,23 @@ CASES = [
         ("CREATE ON SCHEMA s", "CREATE ON CLUSTER c"),
         ("TABLE s.t",),
     ),
+    Case(
+        "CREATE MATERIALIZED VIEW place.x REPLACING s.m IN CLUSTER c AS SELECT a FROM s.t",
+        ("CREATE ON SCHEMA place", "CREATE ON CLUSTER c"),
+        ("MATERIALIZED VIEW s.m",),
+    ),
+    Case("ALTER MATERIALIZED VIEW s.n APPLY REPLACEMENT s.r", (), BOTH),
+    Case("ALTER MATERIALIZED VIEW s.n APPLY REPLACEMENT s.r WHEN READY", (), BOTH),
+    Case("DROP MATERIALIZED VIEW s.r", (), ("MATERIALIZED VIEW s.r",)),
+    Case("TABLE s.r", ("USAGE ON SCHEMA s", "SELECT ON s.r", 'USAGE ON CLUSTER "default"')),
+    Case("SHOW REPLACEMENT CHANGES FOR s.r", DIFFERENCE),
+    Case("EXPLAIN REPLACEMENT s.r", DIFFERENCE),
+    Case("COMMENT ON TABLE s.t IS 'x'", (), ("TABLE s.t",)),
+    Case("COMMENT ON COLUMN s.t.a IS NULL", (), ("TABLE s.t",)),
+    Case("COMMENT ON SCHEMA s IS 'x'", (), ("SCHEMA s",)),
+    Case("COMMENT ON CLUSTER c IS 'x'", (), ("CLUSTER c",)),
+    Case("COMMENT ON ROLE other IS 'x'", ROLES),
+    Case("ALTER SCHEMA s SWAP WITH place", (), ("SCHEMA s", "SCHEMA place")),
     Case("CREATE SCHEMA x", ("CREATE ON DATABASE materialize",)),
     Case("CREATE DATABASE x", ("CREATEDB ON SYSTEM",)),
     Case("CREATE CLUSTER x REPLICAS (r (SIZE '1'))", ("CREATECLUSTER ON SYSTEM",)),

@@ -33,7 +33,11 @@ from evertide.vocab.update import Update
 DESC = relation_desc(("a", INT8), ("b", TEXT), ("c", FLOAT8))
 TABLE = Import(GlobalId("t"), ShardId("t"), DESC, is_table=True)
 VIEW = Import(
-    GlobalId("v"), ShardId("v"), DESC, is_table=False, derived=Derived((TABLE,), Timestamp(1))
+    GlobalId("v"),
+    ShardId("v"),
+    DESC,
+    is_table=False,
+    derived=Derived((TABLE,), Timestamp(1), GlobalId("v")),
 )
 BY_A, BY_B = ColumnRef(0, INT8), ColumnRef(1, TEXT)
 ERROR = '["22012","division by zero"]'

@@ -55,6 +55,8 @@ FORMS: Final[dict[str, tuple[str, ...]]] = {
         "({i} IN (1, 2, {i}))", "({i} IN ({q}))", "({i} NOT IN ({q}))", "(EXISTS ({q}))",
         "(NOT EXISTS ({q}))", "({i} {o} ANY ({q}))", "({i} {o} ALL ({q}))",
         "({f} IS DISTINCT FROM {f})", "(({i} / {d}) > {i})",
+        "(({i}, {i}) IN (SELECT c0, c0 FROM ({q}) q))",
+        "(({i}, {i}) NOT IN (SELECT c0, c0 + 1 FROM ({q}) q))",
     ),
 }  # fmt: skip
 FORMS["d"] = FORMS["i"]
@@ -62,6 +64,7 @@ AGGREGATES: Final[dict[str, tuple[str, ...]]] = {
     "i": (
         "count(*)::int", "count({t})::int", "max({i})", "min({i})", "count(DISTINCT {f})::int",
         "sum({i})::int", "count({i}) FILTER (WHERE {b})::int", "count(DISTINCT {w})::int",
+        "count(DISTINCT ({f}, {t}))::int",
     ),
     "n": ("sum({n})", "max({n})", "sum(DISTINCT {n})", "min({n})"),
     "f": ("sum({f})", "max({f})", "min({f})", "avg({f})", "stddev({f})"),
@@ -244,8 +247,10 @@ class Maker:
             alias = self._alias()
             columns = [(f"{alias}.c{i}", kind) for i, kind in enumerate(kinds)]
             source = f"({self._query_of(depth - 1, kinds)}) AS {alias}", columns
-        elif choice < 0.65:
+        elif choice < 0.6:
             source = self._series()
+        elif choice < 0.65:
+            source = self._in_step()
         else:
             source = self._join(depth)
         self.around = around
@@ -264,6 +269,17 @@ class Maker:
         alias = self._alias()
         series = f"generate_series(1, {columns[0][0]}) AS {alias}(g)"
         return f"{table} CROSS JOIN LATERAL {series}", [*columns, (f"{alias}.g", "i")]
+
+    def _in_step(self) -> tuple[str, list[Column]]:
+        """Table functions in a select list, of which now one and now the other is longer."""
+        name, inner, alias = self.random.choice(list(TABLES)), self._alias(), self._alias()
+        query = (
+            f"SELECT {inner}.*, generate_series(1, {inner}.k) AS g,"
+            f" unnest(ARRAY[{inner}.k, 2]) AS u FROM {name} AS {inner}"
+        )
+        kinds = {**TABLES[name], "g": "i", "u": "i"}
+        columns = [(f"{alias}.{column}", kind) for column, kind in kinds.items()]
+        return f"({query}) AS {alias}", columns
 
     def _join(self, depth: int) -> tuple[str, list[Column]]:
         joined, columns = self._source(depth - 1)

@@ -6,6 +6,7 @@ from evertide.sql.plan.plans import (
     DeletePlan,
     ExecutePlan,
     ExplainPlan,
+    ExplainReplacementPlan,
     ExplainTimestampPlan,
     FetchPlan,
     InsertPlan,
@@ -34,7 +35,7 @@ def result_desc(plan: Plan, session: Session) -> RelationDesc | None:
             return relation_desc(("name", TEXT), ("setting", TEXT), ("description", TEXT))
         case ShowVariablePlan(name=str(name)):
             return relation_desc((lookup(name).name, TEXT))
-        case ExplainPlan():
+        case ExplainPlan() | ExplainReplacementPlan():
             return relation_desc(("Explain", TEXT))
         case ExplainTimestampPlan():
             return relation_desc(("Timestamp", TEXT))

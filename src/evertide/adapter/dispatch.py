@@ -13,9 +13,11 @@ from evertide.adapter.client import (
     StreamResponse,
 )
 from evertide.adapter.cursor import check_declare, run_close, run_declare, run_fetch
+from evertide.adapter.ddl.applying import run_apply
 from evertide.adapter.ddl.entry import run_ddl
 from evertide.adapter.environment import Environment
 from evertide.adapter.explain.entry import run_explain
+from evertide.adapter.explain.replacement import run_explain_replacement
 from evertide.adapter.explain.timestamp import run_explain_timestamp
 from evertide.adapter.lookups.object_names import with_names
 from evertide.adapter.reading.read import Question, run_read
@@ -62,6 +64,7 @@ from evertide.sql.plan.plans import (
     DropPlan,
     ExecutePlan,
     ExplainPlan,
+    ExplainReplacementPlan,
     ExplainTimestampPlan,
     FetchPlan,
     InsertPlan,
@@ -79,6 +82,7 @@ from evertide.sql.plan.plans import (
     SubscribePlan,
     UpdatePlan,
 )
+from evertide.sql.plan.replacements.plans import ApplyReplacementPlan
 from evertide.sql.plan.roles.plans import RolePlan
 from evertide.vocab.datum import Row
 from evertide.vocab.errors import ActiveTransaction, UndefinedPreparedStatement
@@ -136,6 +140,8 @@ async def _run(request: Request, session: Session, env: Environment) -> Response
             return run_declare(name, Cursor(source.desc, rows), session)
         case ExplainPlan():
             return await run_explain(plan, parameters, session, env, snapshot)
+        case ExplainReplacementPlan():
+            return await run_explain_replacement(plan, session, env, snapshot)
         case ExplainTimestampPlan():
             return await run_explain_timestamp(plan, parameters, session, env, snapshot)
         case (
@@ -157,6 +163,7 @@ async def _run(request: Request, session: Session, env: Environment) -> Response
             | RenameItemPlan()
             | AlterHistoryPlan()
             | AlterSystemPlan()
+            | ApplyReplacementPlan()
         ):
             return await _ddl(request, plan, session, env)
         case _:
@@ -211,6 +218,8 @@ async def _ddl(request: Request, plan: DdlPlan, session: Session, env: Environme
         return again
 
     try:
+        if isinstance(plan, ApplyReplacementPlan):
+            return await run_apply(plan, plan_again, session, env, request.snapshot)
         return await run_ddl(plan_again, session, env, request.snapshot)
     except _AnotherPlan as other:
         # ALTER ... IF EXISTS of what was dropped: nothing was changed, and a notice is the answer.

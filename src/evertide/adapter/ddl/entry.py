@@ -4,12 +4,19 @@ Nothing is told to anyone afterwards: whoever must act follows the catalog.
 """
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from evertide.adapter.client import CommandResponse
 from evertide.adapter.ddl.ops import TAGS, ops_for
 from evertide.adapter.ddl.reconfigured import wait_reconfigured
 from evertide.adapter.ddl.sink_files import refuse_existing_file
 from evertide.adapter.ddl.size_checks import check_sizes
+from evertide.adapter.ddl.staging import (
+    replacement_as_of,
+    settled,
+    stored_target,
+    target_upper,
+)
 from evertide.adapter.environment import Environment
 from evertide.adapter.reading.timestamp import select_as_of
 from evertide.adapter.rights.identity import default_role
@@ -51,11 +58,13 @@ async def run_ddl(
     need be asked for another.
     """
     for _ in range(MAX_ATTEMPTS):
-        attempt = _Attempt(plan_again(snapshot), session, env, snapshot)
-        tag = await attempt.run()
-        if tag is not None:
-            await attempt.finish()
-            return CommandResponse(tag)
+        plan = plan_again(snapshot)
+        if await settled(plan, env.catalog, snapshot):
+            attempt = _Attempt(plan, session, env, snapshot)
+            tag = await attempt.run()
+            if tag is not None:
+                await attempt.finish()
+                return CommandResponse(tag)
         snapshot = await env.catalog.current()
     raise SerializationFailure(
         "could not change the catalog: other changes were always first",
@@ -74,12 +83,13 @@ class _Attempt:
         self._env = env
         self._snapshot = snapshot
         self._owner = session.role_id or default_role(snapshot).role_id
+        self._now_ms = 0  # of the transaction
 
     async def run(self) -> str | None:
         """The command tag once it is durable; None if another writer was first."""
         imports, as_of = await self._inputs()
         try:
-            now_ms = self._env.clock.now_ms()
+            self._now_ms = now_ms = self._env.clock.now_ms()
             ops = ops_for(self._plan, self._owner, as_of, self._snapshot, now_ms=now_ms)
             notices = check_sizes(ops, self._env.sizes)
             result = transact(
@@ -113,7 +123,7 @@ class _Attempt:
     async def finish(self) -> None:
         """Wait for what the statement said it would wait for."""
         if isinstance(self._plan, ReconfigureClusterPlan):
-            await wait_reconfigured(self._plan, self._env.catalog)
+            await wait_reconfigured(self._plan, self._now_ms, self._env.catalog)
 
     async def _inputs(self) -> tuple[tuple[Import, ...], Timestamp]:
         """What a new view or sink reads, and the timestamp from which it is exact: not before now,
@@ -131,6 +141,12 @@ class _Attempt:
                 return (), Timestamp(0)
         read_ts = await self._env.oracle.read_ts(Timeline.EPOCH_MS)
         sinces = await self._env.storage.sinces(imports)
+        if isinstance(self._plan, CreateMaterializedViewPlan) and self._plan.replacement:
+            target = self._snapshot.items[self._plan.replacement.target]
+            upper = await target_upper(target, self._env, self._snapshot)
+            sinces += await self._env.storage.sinces([stored_target(target, self._snapshot)])
+            as_of = replacement_as_of(read_ts=read_ts, target_upper=upper, sinces=sinces)
+            return imports, as_of
         if isinstance(self._plan, CreateSourcePlan):
             # Nothing may have been written for years, or ever, and ticks count from here on. Tables
             # trail the clock by a second: a source that begins then is readable at once.
@@ -138,10 +154,16 @@ class _Attempt:
         return imports, select_as_of(oracle_read_ts=read_ts, sinces=sinces)
 
 
+_Tagged: TypeAlias = (
+    AlterHistoryPlan
+    | ChangePlan
+    | CreateMaterializedViewPlan
+    | DropPlan
+    | RenameItemPlan
+    | RolePlan
+)
+
+
 def _tag(plan: DdlPlan) -> str:
     """The command tag: the plan's own, or the words of its kind."""
-    return (
-        plan.tag
-        if isinstance(plan, AlterHistoryPlan | ChangePlan | DropPlan | RenameItemPlan | RolePlan)
-        else TAGS[type(plan)]
-    )
+    return plan.tag if isinstance(plan, _Tagged) else TAGS[type(plan)]

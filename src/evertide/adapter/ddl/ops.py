@@ -28,6 +28,7 @@ from evertide.catalog.ops import (
     SetHistoryOp,
     SetSystemConfigurationOp,
 )
+from evertide.catalog.replacement_ops import ApplyReplacementOp, NoteHydratedOp
 from evertide.catalog.snapshot import Snapshot
 from evertide.sql.plan.clusters.plans import (
     AlterClusterProfilePlan,
@@ -50,6 +51,7 @@ from evertide.sql.plan.plans import (
     DropPlan,
     RenameItemPlan,
 )
+from evertide.sql.plan.replacements.plans import ApplyReplacementPlan
 from evertide.sql.plan.roles.plans import RolePlan
 from evertide.vocab.ids import ItemId, RoleId
 from evertide.vocab.relation_desc import RelationDesc
@@ -58,7 +60,6 @@ from evertide.vocab.timestamp import Timestamp
 TAGS: dict[type[DdlPlan], str] = {
     CreateTablePlan: "CREATE TABLE",
     CreateViewPlan: "CREATE VIEW",
-    CreateMaterializedViewPlan: "CREATE MATERIALIZED VIEW",
     CreateIndexPlan: "CREATE INDEX",
     CreateSourcePlan: "CREATE SOURCE",
     CreateSinkPlan: "CREATE SINK",
@@ -69,6 +70,7 @@ TAGS: dict[type[DdlPlan], str] = {
     AlterClusterProfilePlan: "ALTER CLUSTER PROFILE",
     ReconfigureClusterPlan: "ALTER CLUSTER",
     AlterSystemPlan: "ALTER SYSTEM",
+    ApplyReplacementPlan: "ALTER MATERIALIZED VIEW",
 }
 
 
@@ -112,6 +114,8 @@ def ops_for(
             return [_rename(plan)]
         case AlterHistoryPlan(item_id=item_id, history_ms=history_ms, create_sql=create_sql):
             return [SetHistoryOp(item_id=item_id, history_ms=history_ms, create_sql=create_sql)]
+        case ApplyReplacementPlan():
+            return _apply(plan)
         case AlterSystemPlan(name=name, values=values):
             return [SetSystemConfigurationOp(name, None if values is None else ", ".join(values))]
         case _:
@@ -157,8 +161,12 @@ def _create_materialized_view(
         columns=stored_columns(plan.desc),
         depends_on=plan.depends_on,
         definition=NewMaterializedView(
-            cluster_id=plan.cluster_id, as_of=as_of, history_ms=plan.history_ms
+            cluster_id=plan.cluster_id,
+            as_of=as_of,
+            history_ms=plan.history_ms,
+            replacement=plan.replacement,
         ),
+        planned_against=plan.planned_against,
     )
 
 
@@ -187,6 +195,17 @@ def _rename(plan: RenameItemPlan) -> RenameItemOp:
         create_sql=plan.create_sql,
         dependants_sql=plan.others_sql,
     )
+
+
+def _apply(plan: ApplyReplacementPlan) -> list[Op]:
+    """What is applied was hydrated before, though nobody may have had the time to note it."""
+    apply = ApplyReplacementOp(
+        item_id=plan.item_id,
+        replacement_id=plan.replacement_id,
+        create_sql=plan.create_sql,
+        forward_time=plan.forward_time,
+    )
+    return [NoteHydratedOp(replacement_id=plan.replacement_id), apply]
 
 
 def _drop(plan: DropPlan) -> list[Op]:

@@ -139,7 +139,7 @@ async def _sources(read: Read, env: Environment, names: Names) -> list[SourceFro
         found.append(SourceFrontiers(collection.global_id, name, "shard", since, upper))
     indexes = [leaf for leaf in read.leaves.values() if isinstance(leaf, IndexLeaf)]
     if indexes:
-        rows = await reports.index_frontiers(env, read.snapshot)
+        rows = await reports.replica_frontiers(env, read.snapshot)
         told = {object_id: (since, upper) for object_id, since, upper in rows}
         for index in indexes:
             readable, complete = _timestamps(told.get(index.index_id))

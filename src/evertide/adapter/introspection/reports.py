@@ -14,29 +14,49 @@ from evertide.controller.follow import has_dataflow
 from evertide.controller.orchestrator import process_name
 from evertide.controller.storage import collection_of
 from evertide.vocab.datum import Row
+from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import EMPTY_FRONTIER
 
 SILENT = "the replica does not answer"
 
 
+# What replicas tell only as long as they are watched; their frontiers are needed all the time.
+_OF_WATCHED = ("mz_tick_records", "mz_arrangement_sizes")
+
+
 async def reported(relation: str, env: Environment, snapshot: Snapshot) -> Sequence[Row]:
     """The rows of all replicas that answer."""
-    return list(_with_replicas(await env.compute.introspect(snapshot, relation), snapshot))
+    rows = _with_replicas(await env.compute.introspect(snapshot, relation), snapshot)
+    if relation not in _OF_WATCHED:
+        return list(rows)
+    replicas = snapshot.replicas.values()
+    unwatched = {r.replica_id for r in replicas if r.introspection.interval_ms is None}
+    return [row for row in rows if row[1] not in unwatched]
 
 
 def _with_replicas(told: Mapping[str, Sequence[Facts]], snapshot: Snapshot) -> Iterator[Facts]:
     """Replicas know their cluster, and give it where these rows have the replica.
 
-    What is told of a replica that this snapshot does not have, because it was dropped or is newer,
-    is left out.
+    They also know versions by their GlobalIds; users know items. What is told of a replica that
+    this snapshot does not have, because it was dropped or is newer, is left out, and so is a
+    version that another one has taken the place of.
     """
     replicas = {(process_name(r), r.cluster_id): r for r in snapshot.replicas.values()}
     by_text = {(process, str(cluster)): r for (process, cluster), r in replicas.items()}
     for process, rows in told.items():
         for object_id, cluster_id, *rest in rows:
             replica = by_text.get((process, str(cluster_id)))
-            if replica is not None:
-                yield (object_id, replica.replica_id, *rest)
+            shown = _shown_id(object_id, snapshot)
+            if replica is not None and shown is not None:
+                yield (shown, replica.replica_id, *rest)
+
+
+def _shown_id(object_id: object, snapshot: Snapshot) -> str | None:
+    """The id of the item that a version is the current one of; None: an earlier one."""
+    item = snapshot.item_of(GlobalId(str(object_id)))
+    if item is None:
+        return str(object_id)
+    return item.item_id if item.global_id == object_id else None
 
 
 async def hydration_statuses(env: Environment, snapshot: Snapshot) -> Sequence[Row]:
@@ -52,16 +72,16 @@ async def hydration_statuses(env: Environment, snapshot: Snapshot) -> Sequence[R
             continue
         for replica in snapshot.replicas_of(item.cluster_id):
             reason = None if process_name(replica) in told else SILENT
-            missing = (item.global_id, replica.replica_id, False, None, None, reason)
-            rows.append(known.get((item.global_id, replica.replica_id), missing))
+            missing = (item.item_id, replica.replica_id, False, None, None, reason)
+            rows.append(known.get((item.item_id, replica.replica_id), missing))
     return rows
 
 
 async def frontiers(env: Environment, snapshot: Snapshot) -> Sequence[Row]:
-    """(object, read frontier, write frontier) of every durable collection, and of every index.
+    """(object, read frontier, write frontier) of every durable collection, index and replacement.
 
-    An index is as far as the replica that is furthest; it is readable from where any replica has
-    it. One that no replica tells of is left out: NULL would mean that it is finished.
+    The latter two are as far as the replica that is furthest, and readable from where any replica
+    has them. What no replica tells of is left out: NULL would mean that it is finished.
     """
     rows: list[Row] = []
     for item in snapshot.items.values():
@@ -71,21 +91,25 @@ async def frontiers(env: Environment, snapshot: Snapshot) -> Sequence[Row]:
         since = await env.storage.since(collection)
         upper = await env.storage.upper(collection)
         finished = upper == EMPTY_FRONTIER and isinstance(item.definition, MaterializedView)
-        rows.append((item.global_id, since, None if finished else upper))
-    return [*rows, *await index_frontiers(env, snapshot)]
+        rows.append((item.item_id, since, None if finished else upper))
+    return [*rows, *await replica_frontiers(env, snapshot)]
 
 
-async def index_frontiers(env: Environment, snapshot: Snapshot) -> list[Row]:
-    """The same three of every index that a replica tells of."""
-    indexes = {i.global_id for i in snapshot.items.values() if isinstance(i.definition, Index)}
-    if not indexes:
+async def replica_frontiers(env: Environment, snapshot: Snapshot) -> list[Row]:
+    """The same three of every index and replacement that a replica tells of."""
+    wanted = {
+        item.item_id
+        for item in snapshot.items.values()
+        if isinstance(item.definition, Index) or item.replacement is not None
+    }
+    if not wanted:
         return []
     told = await reported("mz_cluster_replica_frontiers", env, snapshot)
-    return _furthest([row for row in told if row[0] in indexes])
+    return _furthest([row for row in told if row[0] in wanted])
 
 
 def _furthest(told: Sequence[Row]) -> list[Row]:
-    """One row for each index of (object, replica, upper or None: finished, since or None)."""
+    """One row for each object of (object, replica, upper or None: finished, since or None)."""
     rows: list[Row] = []
     for object_id in dict.fromkeys(row[0] for row in told):
         mine = [row for row in told if row[0] == object_id]

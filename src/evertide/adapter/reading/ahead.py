@@ -3,6 +3,11 @@
 A view is a function of its inputs, so what a replica computed from durable inputs is right whether
 or not it is stored already, as an index is. Waiting for the store would cost a reader who has just
 written half as much again (docs/adr/2026-11-16-views-are-read-before-they-are-stored.md).
+
+Unless another definition may have taken the view over by then: the replica might compute by one
+that is not in force at that timestamp. A new definition begins beyond every timestamp that could be
+read when the catalog switched to it. So once a timestamp can be read, a look at the catalog tells
+whether the definition holds there (docs/adr/2026-11-16-how-a-view-changes-hands.md).
 """
 
 import asyncio
@@ -13,14 +18,14 @@ from typing import Any, Final
 
 from evertide.adapter.environment import Environment
 from evertide.adapter.reading.metrics import count_read_ahead
-from evertide.catalog.objects import MaterializedView
+from evertide.catalog.objects import Item, MaterializedView
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.compute import Unanswered
 from evertide.dataflow.description import Import
 from evertide.dataflow.protocol import Response, RowsResponse
 from evertide.persist.coding.batch import from_payload
 from evertide.vocab.datum import Row
-from evertide.vocab.timestamp import Timestamp, step_back
+from evertide.vocab.timestamp import Timeline, Timestamp, step_back
 
 # A replica that has not answered by then may be dead or far behind: the shard is watched as well.
 _PATIENCE_S: Final = 0.05
@@ -35,6 +40,8 @@ class Ahead:
 
     view: Import
     durable: Timestamp
+    # By whose current version the replicas compute.
+    _item: Item
     _asked: "list[asyncio.Future[Response]]"
 
     def __enter__(self) -> "Ahead":
@@ -54,6 +61,8 @@ class Ahead:
 
         Errors are left to the shard as well: they are rare, and nobody hurries for them.
         """
+        if not await self._in_force(env, as_of):
+            return None
         found, waiting = await self._first_told(set(self._asked), _PATIENCE_S)
         if found is None and waiting:
             stored = asyncio.create_task(env.storage.wait_for_upper(self.view, as_of))
@@ -69,6 +78,16 @@ class Ahead:
         rows = None if found is None else self._rows(found)
         count_read_ahead(by_replica=rows is not None)
         return rows
+
+    async def _in_force(self, env: Environment, as_of: Timestamp) -> bool:
+        """Whether the definition holds at as_of, which is looked at while the replicas compute.
+
+        In this order: the catalog must not have switched after as_of could be read.
+        """
+        if as_of > await env.oracle.read_ts(Timeline.EPOCH_MS):
+            return False
+        item = (await env.catalog.current()).items.get(self._item.item_id)
+        return item is not None and item.global_id == self._item.global_id and _settled(item)
 
     async def _first_told(
         self, waiting: "set[asyncio.Future[Response]]", at_most_s: float
@@ -106,18 +125,21 @@ def _told(
     return None, {future for future in waiting if not future.done()}
 
 
+def _settled(item: Item) -> bool:
+    """Whether a view has one definition, which is not about to give way to another."""
+    return isinstance(item.definition, MaterializedView) and not item.definition.handing_over
+
+
 async def look_ahead(
     view: Import, snapshot: Snapshot, env: Environment, as_of: Timestamp
 ) -> Ahead | None:
     """Ask the view's replicas for what its shard lacks; None where there is nothing to ask for."""
     item = snapshot.item_of(view.global_id)
-    if item is None or not isinstance(item.definition, MaterializedView):
+    if item is None or item.cluster_id is None or not _settled(item):
         return None
     upper = await env.storage.following.stored_upper(view)
     if upper > as_of or await env.storage.upper(view) > as_of:
         return None
     durable = step_back(upper)
-    asked = env.compute.ask_changes(
-        snapshot, item.definition.cluster_id, view.global_id, durable, as_of
-    )
-    return Ahead(view, durable, asked) if asked else None
+    asked = env.compute.ask_changes(snapshot, item.cluster_id, item.global_id, durable, as_of)
+    return Ahead(view, durable, item, asked) if asked else None

@@ -42,7 +42,12 @@ async def dynamic_rows(
             return await external_statuses(builtin.name, env, snapshot)
         case "mz_hydration_statuses":
             return await reports.hydration_statuses(env, snapshot)
-        case "mz_tick_records" | "mz_arrangement_sizes" | "mz_cluster_replica_frontiers":
+        case (
+            "mz_tick_records"
+            | "mz_arrangement_sizes"
+            | "mz_cluster_replica_frontiers"
+            | "mz_replacement_changes"
+        ):
             return await reports.reported(builtin.name, env, snapshot)
         case _:
             return await resource_rows(builtin.name, env, snapshot)

@@ -107,7 +107,7 @@ def choose_leaves(
         assert item is not None, f"planned against a snapshot without {global_id}"
         # Two uses of one collection may want different rows of it: then all are read.
         predicates = filters.get(global_id, ()) if count == 1 else ()
-        leaf = _leaf(item, predicates, snapshot, cluster_id)
+        leaf = _leaf(item, global_id, predicates, snapshot, cluster_id)
         if isinstance(leaf, ShardLeaf) and count == 1:
             leaf = replace(leaf, predicates=predicates, once=True)
         leaves[global_id] = leaf
@@ -116,33 +116,48 @@ def choose_leaves(
 
 def _leaf(
     item: Item,
+    global_id: GlobalId,
     predicates: tuple[Scalar, ...],
     snapshot: Snapshot,
     cluster_id: ClusterId | None,
 ) -> Leaf:
-    indexes = [] if cluster_id is None else snapshot.indexes_on(item.item_id, cluster_id)
-    collection = collection_of(item, snapshot)
+    indexes = [] if cluster_id is None else indexes_of(item, global_id, snapshot, cluster_id)
+    collection, desc = collection_of(item, snapshot, global_id), item.version(global_id).desc
     most = None if collection is None else MANY_ENTRIES
-    found = [(i, key_spans(predicates, _key(i, item))) for i in indexes] if predicates else []
+    found = [(i, key_spans(predicates, _key(i, desc))) for i in indexes] if predicates else []
     chosen = best([(index, spans) for index, spans in found if spans is not None])
     if chosen is not None:
-        return _index_leaf(chosen[0], item, chosen[1], most)
+        return _index_leaf(chosen[0], desc, chosen[1], most)
     if collection is not None:
         return ShardLeaf(collection, item.name)
     assert indexes, f"view {item.name} was kept without an index"
-    return _index_leaf(indexes[0], item, None, None)
+    return _index_leaf(indexes[0], desc, None, None)
 
 
-def _key(index: Item, on: Item) -> list[tuple[int, SqlType]]:
+def indexes_of(
+    item: Item, global_id: GlobalId, snapshot: Snapshot, cluster_id: ClusterId
+) -> list[Item]:
+    """Indexes of a cluster that hold the columns of this version of the relation, oldest first.
+
+    One that was made before the relation got more columns does not have these.
+    """
+    wanted = item.version(global_id).desc
+    indexes = snapshot.indexes_on(item.item_id, cluster_id)
+    return [i for i in indexes if item.version_among(i.planned_against).desc == wanted]
+
+
+def _key(index: Item, on: RelationDesc) -> list[tuple[int, SqlType]]:
     """The columns of an index's key, up to the first that is an expression."""
     assert isinstance(index.definition, Index)
     positions = takewhile(lambda p: p is not None, (k.position for k in index.definition.keys))
-    return [(position, on.desc.types[position]) for position in positions if position is not None]
+    return [(position, on.types[position]) for position in positions if position is not None]
 
 
-def _index_leaf(index: Item, on: Item, keys: KeySpans | None, most: int | None) -> IndexLeaf:
+def _index_leaf(
+    index: Item, on: RelationDesc, keys: KeySpans | None, most: int | None
+) -> IndexLeaf:
     assert index.cluster_id is not None
-    return IndexLeaf(index.global_id, index.cluster_id, index.name, on.desc, keys, most)
+    return IndexLeaf(index.global_id, index.cluster_id, index.name, on, keys, most)
 
 
 def _filters_over_gets(relation: Relation) -> dict[GlobalId, tuple[Scalar, ...]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from evertide.catalog.objects import ObjectKey
+from evertide.catalog.objects import ClusterProfile, ObjectKey
 from evertide.catalog.ops import (
     AlterClusterOp,
     AlterClusterProfileOp,
@@ -74,12 +74,13 @@ def _owned(op: Op, snapshot: Snapshot) -> Iterator[ObjectKey]:
                 yield "cluster", cluster_id
         case DropClusterReplicaOp(replica_id=replica_id):
             if snapshot.replicas[replica_id].profile_id is None:
-                yield "cluster_replica", replica_id
+                yield "cluster_item", replica_id
         case SwapClustersOp(cluster_id=cluster_id, other_id=other_id):
             yield "cluster", cluster_id
             yield "cluster", other_id
-        case RenameObjectOp(target=target) if target[0] != "cluster_profile":
-            yield target
+        case RenameObjectOp(target=target):
+            if not isinstance(snapshot.find(target), ClusterProfile):
+                yield target
         case SetClusterOp(item_id=item_id):
             yield "item", item_id
         case _:

@@ -31,4 +31,4 @@ def _roots(plan: DropPlan, snapshot: Snapshot) -> Iterator[ObjectKey]:
     yield from (("cluster", cluster_id) for cluster_id in plan.clusters)
     for replica_id in plan.replicas:
         if snapshot.replicas[replica_id].cluster_id not in clusters:
-            yield "cluster_replica", replica_id
+            yield "cluster_item", replica_id

@@ -27,6 +27,7 @@ from evertide.sql.plan.plans import (
     DeletePlan,
     DropPlan,
     ExplainPlan,
+    ExplainReplacementPlan,
     ExplainTimestampPlan,
     InsertPlan,
     RenameItemPlan,
@@ -35,6 +36,7 @@ from evertide.sql.plan.plans import (
     SubscribePlan,
     UpdatePlan,
 )
+from evertide.sql.plan.replacements.plans import ApplyReplacementPlan
 from evertide.sql.plan.roles.plans import RolePlan
 from evertide.sql.plan.roles.rights import NOTHING, Needs, Privilege, on_system
 from evertide.vocab.ids import ClusterId, ItemId, RoleId, SchemaId
@@ -74,6 +76,7 @@ def write_needs(plan: DataPlan, snapshot: Snapshot) -> Iterator[Privilege]:
             | DeclarePlan()
             | ExplainPlan()
             | ExplainTimestampPlan()
+            | ExplainReplacementPlan()
         ):
             return
         case _:
@@ -102,7 +105,7 @@ def _relations(
         seen.add((item_id, role_id))
         yield from _on_item(item_id, "r", snapshot, role_id)
         if item.kind in _READ_THROUGH:
-            yield from _relations(item.depends_on, item.owner, snapshot, seen)
+            yield from _relations(item.reads, item.owner, snapshot, seen)
 
 
 def _on_item(
@@ -122,8 +125,11 @@ def _ddl_needs(plan: DdlPlan, reads: tuple[ItemId, ...], snapshot: Snapshot) -> 
             return Needs(privileges=_created(name.schema_id))
         case CreateViewPlan(name=name, replaces=replaces):
             return _replacing(replaces, _created(name.schema_id))
-        case CreateMaterializedViewPlan(name=name, replaces=replaces):
-            return _replacing(replaces, _created(name.schema_id, plan.cluster_id))
+        case CreateMaterializedViewPlan(name=name, replaces=replaces, replacement=staged):
+            target = replaces if staged is None else staged.target
+            return _replacing(target, _created(name.schema_id, plan.cluster_id))
+        case ApplyReplacementPlan(item_id=item_id, replacement_id=replacement_id):
+            return Needs(owner_of=(("item", item_id), ("item", replacement_id)))
         case CreateIndexPlan(name=name):
             created = _created(name.schema_id, plan.cluster_id)
             return Needs(owner_of=(("item", plan.on_item),), privileges=created)

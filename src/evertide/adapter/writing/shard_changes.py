@@ -12,6 +12,7 @@ from evertide.catalog.objects import (
     Index,
     Item,
     MaterializedView,
+    Replacement,
     Sink,
     Source,
     Subsource,
@@ -49,14 +50,19 @@ def shard_changes(
     for item in result.created_items:
         for change in _created(item, imports):
             _add(changes, change)
-    for item in result.dropped_items:
+    for item in _ended(result):
         for change in _dropped(item, snapshot):
             _add(changes, change)
     for before, after in result.changed_items:
-        if after.shard_id is not None and before.history_ms != after.history_ms:
-            lag = partial(set_since_lag, since_lag=since_lag(after))
-            _add(changes, ShardChange(after.shard_id, existing(lag)))
+        for change in _changed(before, after, snapshot):
+            _add(changes, change)
     return list(changes.values())
+
+
+def _ended(result: TransactResult) -> list[Item]:
+    """What is gone for good: a replacement that is applied goes on as a version of its target."""
+    living = {version.global_id for _, item in result.changed_items for version in item.versions}
+    return [item for item in result.dropped_items if item.global_id not in living]
 
 
 def since_lag(item: Item) -> int:
@@ -69,6 +75,8 @@ def _created(item: Item, imports: Sequence[Import]) -> list[ShardChange]:
     match item.definition:
         case Table(shard_id=shard_id):
             return [create(shard_id, initial_state(since_lag=since_lag(item)))]
+        case MaterializedView(replacement=Replacement(), as_of=as_of):
+            return [_hold(i.shard_id, item, as_of) for i in imports]
         case MaterializedView(shard_id=shard_id, as_of=as_of):
             lag = since_lag(item)
             first = initial_state(since=as_of, writer=item.global_id, since_lag=lag)
@@ -90,12 +98,27 @@ def _dropped(item: Item, snapshot: Snapshot) -> list[ShardChange]:
     changes = []
     if item.shard_id is not None:
         changes.append(ShardChange(item.shard_id, existing(forget)))
-    if isinstance(item.definition, MaterializedView | Sink):
-        release = partial(release_hold, owner=hold_owner(item.global_id))
-        for below in snapshot.stored_inputs(item.depends_on):
-            if below.shard_id is not None:
-                changes.append(ShardChange(below.shard_id, existing(release)))
+    for version in (item, item.outgoing):
+        if version is not None and isinstance(version.definition, MaterializedView | Sink):
+            changes.extend(_released(version, snapshot))
     return changes
+
+
+def _changed(before: Item, after: Item, snapshot: Snapshot) -> list[ShardChange]:
+    """A version that no longer runs holds nothing back; that it will stop changes nothing yet."""
+    changes = []
+    if after.shard_id is not None and before.history_ms != after.history_ms:
+        lag = partial(set_since_lag, since_lag=since_lag(after))
+        changes.append(ShardChange(after.shard_id, existing(lag)))
+    if before.outgoing is not None and after.outgoing is None:
+        changes.extend(_released(before.outgoing, snapshot))
+    return changes
+
+
+def _released(item: Item, snapshot: Snapshot) -> list[ShardChange]:
+    release = partial(release_hold, owner=hold_owner(item.global_id))
+    below = (read.shard_id for read in snapshot.stored_inputs(item.reads))
+    return [ShardChange(shard_id, existing(release)) for shard_id in below if shard_id is not None]
 
 
 def _hold(shard_id: ShardId, item: Item, as_of: Timestamp) -> ShardChange:
