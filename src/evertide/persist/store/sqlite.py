@@ -48,6 +48,16 @@ T = TypeVar("T")
 _NOTE: Final = "SELECT text FROM notes WHERE name = ?"
 _HEAD: Final = """
     SELECT seqno, CASE WHEN seqno = ? THEN NULL ELSE value END FROM shards WHERE shard_id = ?"""
+# Several shards in one statement, which sees one moment; by how many there are.
+_MOST_AT_ONCE: Final = 16
+_HEADS: Final = {
+    count: f"""
+    WITH known (shard_id, seqno) AS (VALUES {", ".join(["(?, ?)"] * count)})
+    SELECT shards.shard_id, shards.seqno,
+        CASE WHEN shards.seqno = known.seqno THEN NULL ELSE shards.value END
+    FROM known CROSS JOIN shards ON shards.shard_id = known.shard_id"""
+    for count in range(2, _MOST_AT_ONCE + 1)
+}
 _READ_TIMELINE: Final = """
     SELECT epoch.epoch, timelines.read_ts, timelines.write_ts
     FROM epoch LEFT JOIN timelines ON timelines.timeline = ?"""
@@ -308,10 +318,16 @@ def _head(
 def _heads(
     connection: sqlite3.Connection, known_seqnos: Mapping[ShardId, int | None]
 ) -> dict[ShardId, Head | Unchanged | None]:
-    if len(known_seqnos) == 1:
+    if len(known_seqnos) <= 1:
         return {shard: _head(connection, shard, known) for shard, known in known_seqnos.items()}
-    with at_one_moment(connection):
-        return {shard: _head(connection, shard, known) for shard, known in known_seqnos.items()}
+    if len(known_seqnos) > _MOST_AT_ONCE:
+        with at_one_moment(connection):
+            return {shard: _head(connection, shard, known) for shard, known in known_seqnos.items()}
+    found: dict[ShardId, Head | Unchanged | None] = dict.fromkeys(known_seqnos)
+    arguments = [argument for pair in known_seqnos.items() for argument in pair]
+    for shard_id, seqno, value in connection.execute(_HEADS[len(found)], arguments):
+        found[shard_id] = Unchanged() if value is None else Head(seqno, value)
+    return found
 
 
 def _claim(connection: sqlite3.Connection, claimed: ClaimedWrite) -> ClaimLost | None:
