@@ -91,8 +91,11 @@ class NearImages:
         shard_id, desc = view.shard_id, view.desc
         key = (shard_id, desc.arity)
         while True:
-            # From the shard's upper on the view stands still.
-            state = await self._persist.state(shard_id)
+            # From the shard's upper on the view stands still. A state that is known and complete
+            # at as_of says as much of it as the newest.
+            state = self._persist.machine.known_state(shard_id)
+            if state is None or state.upper <= as_of:
+                state = await self._persist.state(shard_id)
             until = min(as_of, step_back(state.upper))
             near = self._near.get(key)
             if near is None or near.image.as_of > until:

@@ -100,6 +100,24 @@ class Following:
         taken = state.writer == writer and state.pending is None
         return state.upper if taken else None
 
+    async def noted_upper(self, collection: Import) -> Timestamp:
+        """How far its own shard was when this process last looked: at least so far it is."""
+        known = self._persist.machine.known_state(collection.shard_id)
+        return (known or await self._persist.state(collection.shard_id)).upper
+
+    async def has_records(self, collection: Import, least: int) -> bool:
+        """Whether a read must look at so many updates, going by the state that is known by now.
+
+        For whoever has just looked at the shard: what is newer makes no odds.
+        """
+        known = self._persist.machine.known_state(collection.shard_id)
+        found = 0
+        for batch in (known or await self._persist.state(collection.shard_id)).batches:
+            found += batch.rows
+            if found >= least:
+                return True
+        return found >= least
+
     async def stretch(
         self, collection: Import, lower: Timestamp, upper: Timestamp, rows: int
     ) -> Timestamp:

@@ -99,6 +99,10 @@ class Machine:
         known = self._known.get(shard_id, _NOTHING)
         return self._learn(shard_id, known, await self._consensus.head(shard_id, known.seqno))
 
+    def known_state(self, shard_id: ShardId) -> ShardState | None:
+        """The state that was read or set last, which may not be the newest; None: none was."""
+        return self._known.get(shard_id, _NOTHING).state
+
     async def read_all(self, shard_ids: Iterable[ShardId]) -> dict[ShardId, Known]:
         """The newest states as of one moment."""
         known = {shard_id: self._known.get(shard_id, _NOTHING) for shard_id in shard_ids}

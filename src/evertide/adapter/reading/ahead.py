@@ -137,7 +137,8 @@ async def look_ahead(
     item = snapshot.item_of(view.global_id)
     if item is None or item.cluster_id is None or not _settled(item):
         return None
-    upper = await env.storage.following.stored_upper(view)
+    # It was looked at when as_of was chosen. More that is asked for does no harm.
+    upper = await env.storage.following.noted_upper(view)
     if upper > as_of or await env.storage.upper(view) > as_of:
         return None
     durable = step_back(upper)

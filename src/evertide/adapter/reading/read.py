@@ -301,7 +301,9 @@ async def _by_image(
 ) -> Mapping[GlobalId, Collection] | None:
     """Some rows of one large collection, found by columns; None where that is no way to do it."""
     leaf = searched_leaf(read)
-    if leaf is None or await env.storage.records(leaf.collection) < IMAGE_RECORDS:
+    if leaf is None:
+        return None
+    if not await env.storage.following.has_records(leaf.collection, IMAGE_RECORDS):
         return None
     rows = await _found_ahead(leaf, read, env, as_of)
     if rows is None:
