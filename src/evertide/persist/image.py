@@ -56,13 +56,17 @@ class Order(NamedTuple):
     def find(self, wanted: Ints) -> tuple[Ints, Ints]:
         """Places with a wanted value, and beside each the place among `wanted` of that value."""
         first = self.keys.searchsorted(wanted, "left")
-        counts = self.keys.searchsorted(wanted, "right") - first
+        ends = self.keys.searchsorted(wanted, "right")
+        if len(wanted) == 1:  # as most statements want
+            found = self.places[first[0] : ends[0]]
+            return found.copy(), np.zeros(len(found), np.int64)
+        counts = ends - first
         if not counts.any():
             return _NOWHERE, _NOWHERE
         which = np.repeat(np.arange(len(wanted)), counts)
         before = np.cumsum(counts) - counts
-        found = np.repeat(first - before, counts) + np.arange(len(which))
-        return self.places[found], which
+        at = np.repeat(first - before, counts) + np.arange(len(which))
+        return self.places[at], which
 
 
 # So many pairs of a stored row and one to go are looked at.
@@ -205,7 +209,7 @@ class TableImage:
         found = [(run, at) for run, at in zip(self.runs, places, strict=True) if len(at)]
         if not found:
             return self.runs[0].rows.slice(0, 0), _NOWHERE
-        tables = [_take(run.rows, at) for run, at in found]
+        tables = [_look_at(run.rows, at) for run, at in found]
         counts = [run.counts_at(at) for run, at in found]
         if len(found) == 1:
             return tables[0], counts[0]
@@ -268,7 +272,7 @@ def _without(
             continue
         there = run.counts_at(places) > 0
         places, which = places[there], which[there]
-        same = _same_rows(_take(run.rows, places), _take(gone, which))
+        same = _same_rows(_look_at(run.rows, places), _look_at(gone, which))
         places, which = places[same], which[same]
         taken = _taken(run, places, which, owed)
         np.subtract.at(owed, which, taken)
@@ -382,6 +386,11 @@ def _keys(rows: pa.Table, column: int | None) -> Ints:
 
 def _take(rows: pa.Table, places: Ints) -> pa.Table:
     return rows.take(pa.array(places))
+
+
+def _look_at(rows: pa.Table, places: Ints) -> pa.Table:
+    """The same for whoever soon lets go of it: a single row is not copied, and keeps all others."""
+    return rows.slice(int(places[0]), 1) if len(places) == 1 else _take(rows, places)
 
 
 def _one_chunk(rows: pa.Table) -> pa.Table:

@@ -99,7 +99,9 @@ def search(
     if key is None:
         return _scan(image, predicates, types)
     number, pinned = key
-    wanted = np.unique(np.array(pinned.values, np.int64))
+    wanted = np.array(pinned.values, np.int64)
+    if len(wanted) > 1:
+        wanted = np.unique(wanted)
     places = image.find(pinned.column, wanted)
     rest = [p for i, p in enumerate(predicates) if i != number]
     if not rest:
