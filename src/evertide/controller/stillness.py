@@ -56,7 +56,8 @@ class Look:
         At since and below, history may have been merged.
         """
         state = self._states[collection.shard_id]
-        return state.since < from_ts and all(batch.upper <= from_ts for batch in state.batches)
+        # Batches are in order of time, each beginning where the one before it ended.
+        return state.since < from_ts and (not state.batches or state.batches[-1].upper <= from_ts)
 
     def _upper(self, collection: Import) -> Timestamp:
         own = self._states[collection.shard_id].upper

@@ -75,12 +75,14 @@ class Batch(msgspec.Struct, frozen=True, array_like=True):
     @property
     def rows(self) -> int:
         """How many updates."""
-        return sum(part.rows for part in self.parts)
+        parts = self.parts
+        return parts[0].rows if len(parts) == 1 else sum(part.rows for part in parts)
 
     @property
     def size_bytes(self) -> int:
         """Encoded size."""
-        return sum(part.size_bytes for part in self.parts)
+        parts = self.parts
+        return parts[0].size_bytes if len(parts) == 1 else sum(part.size_bytes for part in parts)
 
     @property
     def inline_bytes(self) -> int:

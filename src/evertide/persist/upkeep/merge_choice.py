@@ -90,22 +90,24 @@ def choose_merge(
 
 def choose_by_size(batches: Sequence[Batch], sizes: MergeSizes) -> tuple[Batch, ...]:
     """Small ones first: that is cheap, and leaves fewer batches to the next level."""
-    longest = max(_runs(batches, sizes.level_bytes), key=len, default=())
+    # Weighed once: writers wait while this is gone through.
+    weights = [_weight(batch) for batch in batches]
+    longest = max(_runs(weights, sizes.level_bytes), key=len, default=range(0))
     if len(longest) >= sizes.inline_batches:
-        return longest
+        return tuple(batches[longest.start : longest.stop])
     if _inline_bytes(batches) > sizes.inline_bytes:
         # By where they lie, not by weight: a large batch in the state presses on it too.
         fullest = max(_inline_runs(batches), key=_inline_bytes, default=())
         if len(fullest) > 1 or _inline_bytes(fullest) > MERGED_INLINE_BYTES:
             return fullest
-    below, largest = sizes.level_bytes, max(map(_weight, batches), default=0)
+    below, largest = sizes.level_bytes, max(weights, default=0)
     while below < largest:
         limit = below * sizes.fanout
-        for run in _runs(batches, limit):
-            level = [place for place, batch in enumerate(run) if _weight(batch) > below]
+        for run in _runs(weights, limit):
+            level = [place for place in run if weights[place] > below]
             if len(level) >= sizes.fanout:
                 # What is small and comes last may wait for others like it.
-                return run[: level[-1] + 1]
+                return tuple(batches[run.start : level[-1] + 1])
         below = limit
     return ()
 
@@ -159,11 +161,18 @@ def _inline_bytes(batches: Sequence[Batch]) -> int:
     return total
 
 
-def _runs(batches: Sequence[Batch], limit_bytes: int) -> list[tuple[Batch, ...]]:
-    """The longest stretches of neighbours none of which is larger."""
-    groups = groupby(batches, key=lambda batch: _weight(batch) <= limit_bytes)
-    return [tuple(run) for small, run in groups if small]
+def _runs(weights: Sequence[int], limit_bytes: int) -> list[range]:
+    """The longest stretches of neighbours none of which is larger, by their places."""
+    runs: list[range] = []
+    start = 0
+    for place, weighed in enumerate(weights):
+        if weighed > limit_bytes:
+            runs.append(range(start, place))
+            start = place + 1
+    runs.append(range(start, len(weights)))
+    return [run for run in runs if run]
 
 
 def _weight(batch: Batch) -> int:
-    return sum(map(weight, batch.parts))
+    parts = batch.parts
+    return weight(parts[0]) if len(parts) == 1 else sum(map(weight, parts))
