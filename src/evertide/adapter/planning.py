@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 from evertide.adapter.dispatch import Request
 from evertide.adapter.environment import Environment
@@ -16,6 +17,12 @@ from evertide.sql.parser.template import Template
 from evertide.sql.plan.context import PlanContext
 from evertide.sql.plan.entry import Planned, plan_statement
 from evertide.sql.plan.plans import ExecutePlan, Plan
+from evertide.sql.syntax.command import (
+    BeginStatement,
+    CommitStatement,
+    RollbackStatement,
+    TransactionModes,
+)
 from evertide.sql.syntax.statement import Statement
 from evertide.vocab.datum import Datum
 from evertide.vocab.errors import UndefinedParameter
@@ -50,7 +57,24 @@ def parse(text: str) -> tuple[Parsed, ...]:
 
 
 def _parse(text: str) -> tuple[Parsed, ...]:
-    return tuple(Parsed(statement, text) for statement in parse_statements(text))
+    return tuple(_parsed(statement, text) for statement in parse_statements(text))
+
+
+def _parsed(statement: Statement, text: str) -> Parsed:
+    """A block's ends mean the same in every text: they are shared, so as to be planned once."""
+    if isinstance(statement, BeginStatement | CommitStatement | RollbackStatement):
+        return _BLOCK_ENDS.get(statement) or Parsed(statement, text)
+    return Parsed(statement, text)
+
+
+_BLOCK_ENDS: Final = {
+    statement: Parsed(statement, text)
+    for statement, text in (
+        (BeginStatement(TransactionModes()), "BEGIN"),
+        (CommitStatement(), "COMMIT"),
+        (RollbackStatement(), "ROLLBACK"),
+    )
+}
 
 
 _parse_cached = lru_cache(maxsize=CACHED_PLANS)(_parse)
