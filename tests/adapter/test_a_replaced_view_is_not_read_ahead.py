@@ -78,7 +78,7 @@ class World:
         self.catalog.item = self.then
         return self.read_ts
 
-    async def stored_upper(self, _: Import) -> int:
+    async def noted_upper(self, _: Import) -> int:
         return 10
 
     async def upper(self, _: Import) -> int:
