@@ -33,6 +33,7 @@ from evertide.persist.txn import Committed, TableWrite, Txns
 from evertide.spark.engine import DriverEngine
 from evertide.spark.evaluate import Evaluator
 from evertide.spark.tables import desc_of
+from evertide.spark.takeover.phases import Chosen
 from evertide.spark.takeover.sink import TakeoverSink
 from evertide.spark.worker import Worker
 from evertide.vocab.clock import SystemClock
@@ -103,6 +104,9 @@ class World:
     log: list[dict[str, int]] = field(default_factory=list)
     # What others do while this process takes a shard.
     meanwhile: Callable[[str], Awaitable[None]] | None = None
+    # What other replicas do while this one is about to bring new contents over; whether that is
+    # the last that it does.
+    rivals: Callable[[str], Awaitable[bool]] | None = None
     dies: Callable[[], bool] | None = None
     written: dict[str, list[Update]] = field(default_factory=lambda: {t: [] for t in TABLES})
 
@@ -174,10 +178,11 @@ class Killed(BaseException):
 
 
 class Interrupted(PersistClient):
-    """Before it takes a shard, and after, others may do something; before and after each append,
-    the process may die."""
+    """Before it takes a shard, and after, others may do something; before it brings contents over,
+    other replicas may; before and after each append, the process may die."""
 
     meanwhile: Callable[[], Awaitable[None]] | None = None
+    rivals: Callable[[], Awaitable[bool]] | None = None
     dies: Callable[[], bool] | None = None
 
     async def append_all(
@@ -198,7 +203,11 @@ class Interrupted(PersistClient):
 
     async def append_each(self, appends: Sequence[Append]) -> list[AppendOutcome]:
         self._live()
+        brings_over = any(append.completes_pending for append in appends)
+        last = brings_over and self.rivals is not None and await self.rivals()
         outcomes = await super().append_each(appends)
+        if last:
+            raise Killed
         self._live()
         return outcomes
 
@@ -225,12 +234,20 @@ class Process:
         self.client = Interrupted(world.consensus, world.blob)
         if world.meanwhile is not None:
             self.client.meanwhile = partial(world.meanwhile, self.name)
-            self.client.dies = world.dies
+        if world.rivals is not None:
+            self.client.rivals = partial(world.rivals, self.name)
+        self.client.dies = world.dies
         self.txns = Txns(self.client, TXNS)
         self.storage = Storage(self.client, self.txns)
         self._evaluator = Evaluator(self._scratch / f"{self.name}{self._lives}")
         engine = DriverEngine(self._evaluator)
         self.worker = Worker(self.client, self.storage, engine, world.oracle)
+
+    @property
+    def has_chosen(self) -> bool:
+        """Whether it is about to bring new contents over."""
+        sinks = [dataflow.sink for dataflow in self.worker.dataflows()]
+        return any(isinstance(s, TakeoverSink) and isinstance(s.phase, Chosen) for s in sinks)
 
     async def follow(self, seen: int) -> None:
         """Learn what the catalog said then."""

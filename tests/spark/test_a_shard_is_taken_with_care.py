@@ -12,16 +12,17 @@ from pathlib import Path
 import pytest
 
 from evertide.expr.relation import Get, Map, Relation, Union
+from evertide.persist.append import Append, Appended
 from evertide.persist.state import ShardChange, existing, set_writer
 from evertide.persist.store.memory import MemoryStore
 from evertide.persist.txn import Committed, TableWrite, register_table
 from evertide.spark import outputs
-from evertide.spark.takeover.phases import Staged, Waiting
+from evertide.spark.takeover.phases import Chosen, Staged, Waiting
 from evertide.spark.takeover.sink import MASKED, TakeoverSink
 from evertide.vocab.ids import GlobalId, ShardId
 from evertide.vocab.relation_desc import relation_desc
 from evertide.vocab.sql_type import INT8
-from evertide.vocab.timestamp import Timeline, Timestamp
+from evertide.vocab.timestamp import EMPTY_FRONTIER, Timeline, Timestamp
 from evertide.vocab.update import Update
 from tests.expr.sample import ADD, call, col
 from tests.spark.hands import (
@@ -84,7 +85,11 @@ class Site:
 
 @asynccontextmanager
 async def site(
-    scratch: Path, new: Relation | None = None, *, forward_time: bool = False
+    scratch: Path,
+    new: Relation | None = None,
+    *,
+    forward_time: bool = False,
+    old_runs: bool = True,
 ) -> AsyncIterator[Site]:
     store = MemoryStore()
     world = World(store.consensus(await store.raise_epoch()))
@@ -104,7 +109,7 @@ async def site(
     await made.write("u", 6, (7, 7))
     for process in made.processes:
         await process.follow(0)
-    await made.work()
+    await made.work(*(made.processes if old_runs else (made.below,)))
     try:
         yield made
     finally:
@@ -228,6 +233,116 @@ async def test_time_may_jump_over_what_the_old_version_never_computed(tmp_path: 
         assert await one.held(20) == sorted([MASKED, (1, 1)], key=repr)
         assert await one.held(25) == sorted([MASKED, (1, 1)], key=repr)
         assert await one.held(26) == [(1, 1), (2, 2), (7, 7)]
+
+
+async def test_time_may_jump_to_where_the_new_version_begins(tmp_path: Path) -> None:
+    """Which is beyond all that the old one has computed, and it computes no more."""
+    async with site(tmp_path, forward_time=True) as one:
+        await one.write("t", 20, (2, 2))
+        await one.write("u", 25, (8, 8))
+        await one.work(one.below)
+        one.world.views["v"].as_ofs[1] = Timestamp(25)
+        await one.say(STAGED)
+        await one.work(one.below, one.new)
+        assert one.sink.comparison is None, "there is nothing to compare with"
+        await one.say(APPLIED, one.new)
+        for at in (30, 31):
+            await one.work(one.below, one.new)
+            await one.write("t", at)
+        await one.work(one.below, one.new)
+        await one.write("u", 40, (9, 9))
+        await one.work(one.below, one.new)
+        state = await one.below.client.state(V)
+        assert (state.writer, state.pending) == ("v1", None)
+        assert await one.held(19) == [(1, 1)], "nothing had changed up to there"
+        for masked in (20, 25):
+            assert await one.held(masked) == sorted([MASKED, (1, 1)], key=repr)
+        assert await one.held(26) == [(1, 1), (2, 2), (7, 7), (8, 8)]
+        assert await one.held(40) == [(1, 1), (2, 2), (7, 7), (8, 8), (9, 9)]
+
+
+async def test_time_may_jump_over_all_of_a_version_that_never_ran(tmp_path: Path) -> None:
+    async with site(tmp_path, forward_time=True, old_runs=False) as one:
+        await one.say(STAGED)
+        await one.work(one.below, one.new)
+        await one.say(APPLIED, one.new)
+        for at in (30, 31):
+            await one.work(one.below, one.new)
+            await one.write("t", at)
+        await one.work(one.below, one.new)
+        state = await one.below.client.state(V)
+        assert (state.writer, state.pending) == ("v1", None)
+        assert await one.held(5) == await one.held(6) == [MASKED]
+        assert await one.held(7) == [(1, 1), (7, 7)]
+
+
+async def test_who_comes_second_still_has_what_the_first_did_not_write(tmp_path: Path) -> None:
+    """Two replicas choose where the new contents begin. The one that chose the earlier timestamp
+    is first, and dies at once; the other writes all that came after that."""
+    async with site(tmp_path) as one:
+        await one.say(STAGED)
+        await one.work()
+        await one.say(APPLIED, one.new, one.other)
+        await one.work(one.new, rounds=1)
+        assert one.sink.phase == Chosen(Timestamp(7), Timestamp(7), Timestamp(7))
+        await one.write("u", 9, (9, 9))
+        await one.write("t", 12, (2, 2))
+        await one.work(one.below)
+        uppers: list[int] = []
+
+        async def be_first() -> bool:
+            await one.work(one.new, rounds=1)
+            uppers.append((await one.below.client.state(V)).upper)
+            return False
+
+        async def die() -> bool:
+            return True
+
+        one.new.client.rivals, one.other.client.rivals = die, be_first
+        await one.work(one.other)
+        assert uppers == [8], "the first one has brought the contents over, and no more"
+        for process in (one.new, one.other):
+            dataflow = process.worker.dataflow(GlobalId("v1"))
+            assert dataflow is not None
+            assert dataflow.stopped is None
+        assert await one.held(6) == [(1, 1)]
+        assert await one.held(8) == [(1, 1), (7, 7)]
+        assert await one.held(9) == [(1, 1), (7, 7), (9, 9)]
+        assert await one.held(12) == [(1, 1), (2, 2), (7, 7), (9, 9)]
+
+
+@pytest.mark.parametrize("when", ["before it is taken", "while it is taken"])
+async def test_a_view_that_is_complete_keeps_what_it_holds(tmp_path: Path, when: str) -> None:
+    """Readers know its contents for all times. It changes hands all the same, and nobody waits."""
+    async with site(tmp_path) as one:
+        await one.say(STAGED)
+        await one.work()
+        below = ShardId("m")
+
+        async def complete() -> None:
+            upper = (await one.below.client.state(below)).upper
+            if upper != EMPTY_FRONTIER:
+                last = Append(below, DESC, [], upper, EMPTY_FRONTIER, GlobalId("m0"))
+                assert isinstance(await one.below.client.append_all([last]), Appended)
+
+        if when == "before it is taken":
+            await complete()
+        else:
+            one.new.client.meanwhile = complete
+        await one.say(APPLIED, one.new, one.other)
+        await one.work(one.new, one.other)
+        state = await one.below.client.state(V)
+        assert (state.writer, state.pending, state.upper) == ("v1", None, EMPTY_FRONTIER)
+        assert await one.held(1_000) == [(1, 1)]
+        await one.say(FINISHED)
+        await one.write("u", 50, (4, 4))
+        await one.work()
+        for replica in (one.new, one.other):
+            running = replica.worker.dataflow(GlobalId("v1"))
+            assert running is not None
+            assert running.stopped is None
+            assert not isinstance(running.sink, TakeoverSink)
+        assert await one.held(1_000) == [(1, 1)]
 
 
 async def test_a_version_that_never_learns_is_barred(tmp_path: Path) -> None:

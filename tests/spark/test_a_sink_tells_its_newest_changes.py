@@ -10,6 +10,7 @@ from evertide.dataflow.description import ShardExport
 from evertide.persist.handle import Appended
 from evertide.persist.state import UpperMismatch, WriterMismatch
 from evertide.spark.sink import ShardSink
+from evertide.spark.takeover.sink import TakeoverSink
 from evertide.vocab.ids import GlobalId, ShardId
 from evertide.vocab.relation_desc import ColumnDesc, RelationDesc
 from evertide.vocab.sql_type import INT8, TEXT
@@ -115,3 +116,34 @@ def test_what_is_kept_is_bounded_in_bytes() -> None:
     rows = [Update(("x" * 100_000 + str(n),), Timestamp(18), 1) for n in range(50)]
     sink.stage(rows, Timestamp(19), lower=Timestamp(18))
     assert sink.changes(Timestamp(18), Timestamp(19)) is None
+
+
+def test_nothing_is_told_from_below_where_a_sink_began() -> None:
+    """It may have been built from further back, while the shard was another version's."""
+    sink = sink_at(20)
+    sink.stage(changes_at(10), Timestamp(11))
+    stage(sink, 11, 25, changes_at(15) + changes_at(22))
+    for lower in (11, 15, 20, 22):
+        assert told(sink, lower, 25) is None
+    stage(sink, 25, 27, changes_at(26))
+    assert told(sink, 24, 27) is None
+    assert told(sink, 25, 27) == changes_at(26)
+
+
+def test_a_sink_that_took_a_shard_over_tells_nothing_from_before() -> None:
+    """A reader who knows the shard from before it changed hands would add changes of the new
+    definition to contents of the old one."""
+    staged = TakeoverSink(VIEW, ShardExport(ShardId("v"), DESC), Timestamp(10))
+    staged.stage(changes_at(10), Timestamp(11))
+    staged.stage(changes_at(15) + changes_at(22), Timestamp(25), lower=Timestamp(11))
+    sink = staged.ordinary(Timestamp(20))
+    append = sink.due()
+    assert append is not None
+    assert (append.lower, append.upper) == (20, 25)
+    assert list(append.updates) == changes_at(22), "which is still to be written"
+    for lower in (11, 15, 20, 22):
+        assert told(sink, lower, 25) is None
+    stage(sink, 25, 27, changes_at(26))
+    for lower in (11, 20, 24):
+        assert told(sink, lower, 27) is None
+    assert told(sink, 25, 27) == changes_at(26)

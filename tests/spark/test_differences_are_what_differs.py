@@ -133,9 +133,8 @@ def staged_sink() -> TakeoverSink:
 
 def compared(sink: TakeoverSink, old_below: int, new_below: int) -> None:
     difference = Difference(ONE)
-    for batch in sink.output.below(Timestamp(new_below)):
+    for batch in sink.output.between(Timestamp(0), Timestamp(new_below)):
         difference.add(batch, 1)
-    sink.output.drop(Timestamp(new_below))
     difference.add(to_batch(ONE, [Update((1,), Timestamp(5), 1)]), -1)
     sink.comparison = Comparison(
         difference,
@@ -143,6 +142,7 @@ def compared(sink: TakeoverSink, old_below: int, new_below: int) -> None:
         Timestamp(new_below),
         NoHold(),  # type: ignore[arg-type]
     )
+    sink.taken_up()
 
 
 def test_nothing_is_written_before_its_time() -> None:

@@ -22,6 +22,7 @@ from evertide.controller.compute import socket_path
 from evertide.controller.follow import Follower, imports_by_id
 from evertide.controller.follow_external import sinks_of, sources_of
 from evertide.controller.orchestrator import clusters_of
+from evertide.controller.reconfiguration import HYDRATION
 from evertide.dataflow.description import Import
 from evertide.external.runner import External
 from evertide.external.write_out import FilePlace
@@ -31,6 +32,7 @@ from evertide.spark.engine import DriverEngine
 from evertide.spark.evaluate import Evaluator
 from evertide.spark.holds import keep_holds
 from evertide.spark.peek import PeekServer
+from evertide.spark.reports import Facts
 from evertide.spark.session import SessionSettings
 from evertide.spark.subscribe import Subscribes
 from evertide.spark.worker import Worker
@@ -85,6 +87,16 @@ class CatalogFollower:
         while self._snapshot is None or self._snapshot.upper <= catalog_ts:
             await self._moved.wait()
 
+    def statuses(self, relation: str) -> list[Facts]:
+        """Rows of mz_hydration_statuses about what should run and cannot; and of what is known of
+        sources and sinks."""
+        if relation != HYDRATION:
+            return self._external.statuses(relation)
+        return [
+            (global_id, cluster_id, False, None, None, why)
+            for (global_id, cluster_id), why in self._follower.set_aside.items()
+        ]
+
     def imports(self, global_ids: Sequence[GlobalId]) -> tuple[Import, ...]:
         """The collections of these ids in the newest snapshot."""
         assert self._snapshot is not None, "asked only after wait_beyond"
@@ -128,7 +140,7 @@ async def _run(boot: Boot, opened: Opened, notifier: Notifier) -> int:
         boot.config.tick_engine,
         size.hydrate_records,
     )
-    server = PeekServer(worker, follower, application.one_shot, subscribes, external.statuses)
+    server = PeekServer(worker, follower, application.one_shot, subscribes, follower.statuses)
     await server.start(socket_path(runtime, boot.process))
     print("ready", flush=True)
     try:

@@ -4,8 +4,10 @@ Runs inside the replica. The same snapshot gives the same descriptions in every 
 need tell a replica about a new index or view.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+
+import structlog
 
 from evertide.catalog.objects import Index, Item, MaterializedView
 from evertide.catalog.snapshot import Snapshot
@@ -22,9 +24,12 @@ from evertide.dataflow.description import (
 from evertide.expr.relation import Relation
 from evertide.expr.traverse import gets
 from evertide.sql.views import plan_item
+from evertide.vocab.errors import SqlError
 from evertide.vocab.ids import ClusterId, GlobalId, ItemId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import MIN_TS, Timestamp
+
+log = structlog.get_logger()
 
 
 class Follower:
@@ -38,31 +43,58 @@ class Follower:
     def __init__(self) -> None:
         self._known: dict[tuple[GlobalId, ClusterId], DataflowDescription] = {}
         self._writers: frozenset[tuple[GlobalId, bool]] = frozenset()
+        self._set_aside: dict[tuple[GlobalId, ClusterId], str] = {}
 
     @property
     def writers(self) -> frozenset[tuple[GlobalId, bool]]:
         """Another one once a view has come to be written by another version."""
         return self._writers
 
+    @property
+    def set_aside(self) -> Mapping[tuple[GlobalId, ClusterId], str]:
+        """What should run and cannot, and why."""
+        return self._set_aside
+
     def dataflows(
         self, snapshot: Snapshot, cluster_ids: Collection[ClusterId]
     ) -> dict[GlobalId, DataflowDescription]:
-        """Every dataflow of these clusters, inputs before users."""
+        """Every dataflow of these clusters, inputs before users.
+
+        One that cannot be described is set aside: the others run all the same.
+        """
         wanted: dict[GlobalId, DataflowDescription] = {}
+        set_aside: dict[tuple[GlobalId, ClusterId], str] = {}
         writers = _writers(snapshot)
         items = [item for c in cluster_ids for item in running(snapshot, c)]
         for item in _inputs_first(items, snapshot) if writers else sorted(items, key=_age):
             assert item.cluster_id is not None
-            known = self._known.get((item.global_id, item.cluster_id))
-            if known is None:
-                known = describe_dataflow(item, snapshot)
-            elif writers != self._writers:
-                imports = imports_by_id([i.global_id for i in known.imports], snapshot)
-                known = replace(known, imports=imports)
-            wanted[item.global_id] = _with_export(known, item, snapshot)
+            key = (item.global_id, item.cluster_id)
+            try:
+                wanted[item.global_id] = self._described(
+                    item, snapshot, renewed=writers != self._writers
+                )
+            except Exception as error:  # nobody else's dataflow may end with it
+                why = set_aside[key] = f"cannot be planned: {str(error) or type(error).__name__}"
+                if self._set_aside.get(key) != why:
+                    ours = not isinstance(error, SqlError)
+                    log.error(
+                        "dataflow set aside", object_id=item.global_id, reason=why, exc_info=ours
+                    )
         self._known = {(d.global_id, d.cluster_id): d for d in wanted.values()}
         self._writers = writers
+        self._set_aside = set_aside
         return wanted
+
+    def _described(self, item: Item, snapshot: Snapshot, *, renewed: bool) -> DataflowDescription:
+        """`renewed`: views may have other writers than when it was described."""
+        assert item.cluster_id is not None
+        known = self._known.get((item.global_id, item.cluster_id))
+        if known is None:
+            return describe_dataflow(item, snapshot)
+        if renewed:
+            imports = imports_by_id([i.global_id for i in known.imports], snapshot)
+            known = replace(known, imports=imports)
+        return _with_export(known, item, snapshot)
 
 
 def has_dataflow(item: Item) -> bool:

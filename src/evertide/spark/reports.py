@@ -27,7 +27,7 @@ class Reports:
 
     def __init__(self, worker: Worker, others: Callable[[str], list[Facts]] = lambda _: []) -> None:
         self._worker = worker
-        # Tells the rows of relations that are not about dataflows.
+        # Tells the rows of relations that are not about dataflows, and of what should be one.
         self._others = others
         self._sizes: dict[GlobalId, Mapping[str, int]] = {}
         self._asking: dict[GlobalId, asyncio.Task[None]] = {}
@@ -45,7 +45,8 @@ class Reports:
                     for r in self._worker.tick_records
                 ]  # fmt: skip
             case "mz_hydration_statuses":
-                return [self._hydration(dataflow) for dataflow in self._worker.dataflows()]
+                known = [self._hydration(dataflow) for dataflow in self._worker.dataflows()]
+                return [*known, *self._others(relation)]
             case "mz_cluster_replica_frontiers":
                 return [_frontiers(dataflow) for dataflow in self._worker.dataflows()]
             case "mz_replacement_changes":

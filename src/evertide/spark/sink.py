@@ -28,6 +28,44 @@ class _Computed:
     updates: UpdateBatch
 
 
+class _Recent:
+    """The newest output, without a gap, for readers who cannot wait for the shard.
+
+    None from below where the sink began: another version of the view may have written that.
+    """
+
+    def __init__(self, began: Timestamp) -> None:
+        self._began = began
+        self._kept: deque[_Computed] = deque(maxlen=_RECENT)
+
+    def between(self, lower: Timestamp, upper: Timestamp) -> list[UpdateBatch] | None:
+        """All at lower <= ts < upper; None if they are not at hand."""
+        kept = self._kept
+        if not kept or kept[0].lower > lower or kept[-1].upper < upper:
+            return None
+        return [one.updates.between(lower, upper) for one in kept]
+
+    def note(self, batch: UpdateBatch, lower: Timestamp | None, upper: Timestamp) -> None:
+        """A tick's output, or, without `lower`, a hydration's, which is not kept."""
+        kept = self._kept
+        if kept and kept[-1].upper != lower:
+            kept.clear()
+        small = len(batch) <= _RECENT_ROWS and (
+            not len(batch) or len(batch.payload) < _RECENT_BYTES
+        )
+        if lower is None or lower < self._began or not small:
+            kept.clear()
+        elif kept and not len(batch):
+            last = kept.pop()
+            kept.append(_Computed(last.lower, upper, last.updates))
+        else:
+            kept.append(_Computed(lower, upper, batch))
+            while sum(len(one.updates.payload) for one in kept if len(one.updates)) > (
+                _RECENT_BYTES
+            ):
+                kept.popleft()
+
+
 class ShardSink:
     """What a materialized view has computed and its shard does not have yet.
 
@@ -43,7 +81,7 @@ class ShardSink:
         self._staged_upper = upper
         # Whether readers may be waiting for what is staged: some input changed.
         self._awaited = False
-        self._recent: deque[_Computed] = deque(maxlen=_RECENT)
+        self._recent = _Recent(upper)
         self.stopped: str | None = None
 
     @property
@@ -71,7 +109,7 @@ class ShardSink:
         """
         self._awaited = self._awaited or not still or upper == EMPTY_FRONTIER
         batch = to_batch(self._export.desc, updates)
-        self._note(batch, lower, upper)
+        self._recent.note(batch, lower, upper)
         self._stage_from(self._upper, [batch])
         self._staged_upper = max(self._staged_upper, upper)
 
@@ -80,31 +118,8 @@ class ShardSink:
 
         They are right whether or not the shard has them yet: whoever appends, appends the same.
         """
-        if self.stopped is not None or not self._recent or self._recent[0].lower > lower:
-            return None
-        if self._recent[-1].upper < upper:
-            return None
-        found = [one.updates.between(lower, upper) for one in self._recent]
-        return concat_batches(self._export.desc, found)
-
-    def _note(self, batch: UpdateBatch, lower: Timestamp | None, upper: Timestamp) -> None:
-        """Keep the newest output, without a gap, for readers who cannot wait for the shard."""
-        if self._recent and self._recent[-1].upper != lower:
-            self._recent.clear()
-        small = len(batch) <= _RECENT_ROWS and (
-            not len(batch) or len(batch.payload) < _RECENT_BYTES
-        )
-        if lower is None or not small:
-            self._recent.clear()
-        elif self._recent and not len(batch):
-            last = self._recent.pop()
-            self._recent.append(_Computed(last.lower, upper, last.updates))
-        else:
-            self._recent.append(_Computed(lower, upper, batch))
-            while sum(len(one.updates.payload) for one in self._recent if len(one.updates)) > (
-                _RECENT_BYTES
-            ):
-                self._recent.popleft()
+        found = None if self.stopped is not None else self._recent.between(lower, upper)
+        return None if found is None else concat_batches(self._export.desc, found)
 
     def due(self, *, still_too: bool = True) -> Append | None:
         """The append that brings the shard up to date; None if it is, or nobody waits for it."""

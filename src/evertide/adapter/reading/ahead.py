@@ -137,7 +137,10 @@ async def look_ahead(
     item = snapshot.item_of(view.global_id)
     if item is None or item.cluster_id is None or not _settled(item):
         return None
-    # It was looked at when as_of was chosen. More that is asked for does no harm.
+    # It was looked at when as_of was chosen. More that is asked for does no harm: not even where
+    # it was looked at before the view changed hands, and holds the old definition's contents there.
+    # For replicas of the new one tell no changes from below where that one took over
+    # (`TakeoverSink.ordinary`), so then the shard is waited for.
     upper = await env.storage.following.noted_upper(view)
     if upper > as_of or await env.storage.upper(view) > as_of:
         return None

@@ -15,7 +15,7 @@ import structlog
 from evertide.dataflow.description import Import, ShardExport, Takeover
 from evertide.oracle.protocol import TimestampOracle
 from evertide.persist.append import Append, Appended
-from evertide.persist.coding.batch import UpdateBatch
+from evertide.persist.coding.batch import UpdateBatch, to_batch
 from evertide.persist.leases import ReadHold
 from evertide.persist.machine import Refused
 from evertide.persist.state import ShardChange
@@ -30,10 +30,11 @@ from evertide.spark.takeover.phases import (
     choose,
     freeze,
     keep_waiting,
+    seal,
 )
 from evertide.spark.takeover.sink import Comparison, TakeoverSink
 from evertide.vocab.relation_desc import RelationDesc
-from evertide.vocab.timestamp import EMPTY_FRONTIER, Timeline, Timestamp, step_back
+from evertide.vocab.timestamp import EMPTY_FRONTIER, MIN_TS, Timeline, Timestamp, step_back
 
 # More updates than this are added up in a thread.
 _THREAD_ROWS: Final = 5_000
@@ -123,11 +124,13 @@ class Takeovers:
         assert old.derived is not None, "a view follows from others"
         if state.writer != sink.writer:
             old_known, as_of = look.upper(old), dataflow.description.as_of
-            if old_known == EMPTY_FRONTIER:
-                # Readers know its contents for all times.
-                dataflow.stop("the view it replaces is complete and will not change")
-                return
             if state.writer != old.derived.writer or state.pending is not None:
+                return
+            if old_known == EMPTY_FRONTIER:
+                log.warning("view is complete and keeps what it holds", object_id=sink.writer)
+                change = seal(old.shard_id, old.derived.writer, sink.writer)
+                await self._freezes.append_all([], also=[change])
+                self._wake()
                 return
             if unsettled(old, look) is not None:
                 return  # nothing could be chosen, and readers would wait until it can
@@ -194,10 +197,10 @@ class Takeovers:
         if old_below > compared.old_below:
             changed = await self._collections.columns.updates(padded, compared.old_below, old_below)
         if new_below > compared.new_below:
-            for batch in sink.output.below(new_below):
+            for batch in sink.output.between(compared.new_below, new_below):
                 await _add(compared.difference, batch, 1)
-            sink.output.drop(new_below)
             compared.new_below = new_below
+            sink.taken_up()
         if changed is not None:
             await _add(compared.difference, changed, -1)
             compared.old_below = old_below
@@ -212,17 +215,19 @@ class Takeovers:
     ) -> None:
         """All contents of both sides, in the background: other dataflows go on meanwhile."""
         if sink.comparing is None:
-            hold = await self._collections.hold([old], step_back(goal[0]))
+            assert old.derived is not None, "a view follows from others"
+            first = max(step_back(goal[0]), old.derived.as_of)
+            hold = await self._collections.hold([old], first)
             if dataflow.stopped is not None:
                 hold.release()
                 return
-            new = sink.output.below(goal[1])
+            new = sink.output.between(MIN_TS, goal[1])
             sink.comparing = asyncio.create_task(self._compared(old, goal, new, hold))
             sink.comparing.add_done_callback(lambda _: self._wake())
         if sink.comparing.done():
             task, sink.comparing = sink.comparing, None
             sink.comparison = task.result()
-            sink.output.drop(sink.comparison.new_below)
+            sink.taken_up()
 
     async def _compared(
         self,
@@ -231,8 +236,12 @@ class Takeovers:
         new: list[UpdateBatch],
         hold: ReadHold,
     ) -> Comparison:
+        assert old.derived is not None, "a view follows from others"
         try:
-            held = await self._collections.columns.snapshot(old, step_back(goal[0]))
+            if goal[0] > old.derived.as_of:
+                held = await self._collections.columns.snapshot(old, step_back(goal[0]))
+            else:
+                held = to_batch(old.desc, ())  # it has never been computed
             found = await asyncio.to_thread(compare, old.desc, new, held)
         except BaseException:
             hold.release()

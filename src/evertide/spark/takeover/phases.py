@@ -19,7 +19,7 @@ from evertide.persist.state import (
     set_writer,
 )
 from evertide.vocab.ids import GlobalId, ShardId
-from evertide.vocab.timestamp import Timestamp
+from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp
 
 # A new version that is late by no more than this keeps readers waiting for about as long.
 LATE_S: Final = 0.05
@@ -63,7 +63,10 @@ class Frozen:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The new contents begin at `begins`; from `masked_from` up to there reads fail."""
+    """The new contents begin at `begins`; from `masked_from` up to there reads fail.
+
+    Where they never begin, the old ones hold for all times.
+    """
 
     frozen_at: Timestamp
     begins: Timestamp
@@ -124,10 +127,22 @@ def freeze(shard_id: ShardId, old: GlobalId, new: GlobalId, known: Timestamp) ->
     Where it is known further than stored, it stands still up to there; storing that first spares
     readers of those timestamps the wait. One that is the new version's already stays as it is.
     """
-    return ShardChange(shard_id, existing(partial(_freeze, old=old, new=new, to=known)))
+    taken = partial(_take, old=old, new=new, to=known, pending=True)
+    return ShardChange(shard_id, existing(taken))
 
 
-def _freeze(state: ShardState, *, old: GlobalId, new: GlobalId, to: Timestamp) -> Changed:
+def seal(shard_id: ShardId, old: GlobalId, new: GlobalId) -> ShardChange:
+    """Take a shard of which readers know for all times what it holds: it can hold nothing else.
+
+    The view has changed hands then, so that nobody waits for that, and keeps the old contents.
+    """
+    taken = partial(_take, old=old, new=new, to=EMPTY_FRONTIER, pending=False)
+    return ShardChange(shard_id, existing(taken))
+
+
+def _take(
+    state: ShardState, *, old: GlobalId, new: GlobalId, to: Timestamp, pending: bool
+) -> Changed:
     if state.writer == new:
         return state
     if state.writer != old or state.pending is not None:
@@ -137,4 +152,4 @@ def _freeze(state: ShardState, *, old: GlobalId, new: GlobalId, to: Timestamp) -
         if not isinstance(advanced, ShardState):
             return advanced
         state = advanced
-    return set_writer(state, writer=new, expected_upper=state.upper, pending=True)
+    return set_writer(state, writer=new, expected_upper=state.upper, pending=pending)

@@ -12,7 +12,7 @@ from evertide.persist.leases import ReadHold
 from evertide.persist.state import UpperMismatch
 from evertide.spark.sink import ShardSink
 from evertide.spark.takeover.difference import Difference
-from evertide.spark.takeover.phases import Chosen, Done, Phase, Staged, Waiting
+from evertide.spark.takeover.phases import Chosen, Done, Frozen, Phase, Staged, Waiting
 from evertide.vocab.errors import DataError, encode_error
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import EMPTY_FRONTIER, MIN_TS, Timestamp, step_back, step_forward
@@ -27,7 +27,7 @@ MASKED: Final = encode_error(
 
 
 class NewOutput:
-    """What a staged definition has computed and no comparison has taken up yet."""
+    """What a staged definition has computed and is still needed."""
 
     def __init__(self) -> None:
         self._batches: list[UpdateBatch] = []
@@ -46,12 +46,12 @@ class NewOutput:
             self._batches.append(batch)
         self.upper = max(self.upper, upper)
 
-    def below(self, ts: Timestamp) -> list[UpdateBatch]:
-        """Updates below a timestamp."""
-        return [part for batch in self._batches if len(part := batch.between(MIN_TS, ts))]
+    def between(self, lower: Timestamp, upper: Timestamp) -> list[UpdateBatch]:
+        """Updates at lower <= ts < upper."""
+        return [part for batch in self._batches if len(part := batch.between(lower, upper))]
 
     def drop(self, below: Timestamp) -> None:
-        """Those below a timestamp have been taken up."""
+        """Those below a timestamp are needed no more."""
         left = [batch.between(below, EMPTY_FRONTIER) for batch in self._batches]
         self._batches = [batch for batch in left if len(batch)]
         self.ahead_rows = sum(map(len, self._batches))
@@ -124,25 +124,46 @@ class TakeoverSink:
             begins = self.phase.begins
             return (self.phase.frozen_at, step_forward(begins)) if frontier > begins else None
         both = min(self.upper, frontier)
-        return (both, both) if both > self.output.start else None
+        if both > self.output.start:
+            return both, both
+        # The old version need not get to where the new one begins if time may jump over that.
+        jumps = isinstance(self.phase, Waiting | Frozen) and self.phase.forward_time
+        return (self.upper, step_forward(self.output.start)) if jumps else None
+
+    def taken_up(self) -> None:
+        """Drop output that the comparison has and that nobody will ask for again.
+
+        What lies beyond the shard's upper may have to be written yet: another replica may be first
+        to bring the contents over, and begin earlier than this one would.
+        """
+        assert self.comparison is not None
+        self.output.drop(min(self.comparison.new_below, self.upper))
 
     def due(self, *, still_too: bool = True) -> Append | None:  # noqa: ARG002
         """The append that brings the new contents over, once they are known where they begin."""
         chosen, compared = self.phase, self.comparison
-        if self.stopped is not None or compared is None or not isinstance(chosen, Chosen):
+        if self.stopped is not None or not isinstance(chosen, Chosen):
             return None
+        if chosen.begins == EMPTY_FRONTIER:
+            return self._append(chosen.frozen_at, EMPTY_FRONTIER, [])
         upper = step_forward(chosen.begins)
+        if compared is None:
+            return None
         if (compared.old_below, compared.new_below) != (chosen.frozen_at, upper):
             return None
         updates = compared.difference.updates(chosen.begins)
         if chosen.masked_from < chosen.begins:
             updates.append(Update((), chosen.masked_from, 1, MASKED))
             updates.append(Update((), chosen.begins, -1, MASKED))
+        return self._append(chosen.frozen_at, upper, updates)
+
+    def _append(self, lower: Timestamp, upper: Timestamp, updates: Sequence[Update]) -> Append:
+        export = self._export
         return Append(
-            self._export.shard_id,
-            self._export.desc,
+            export.shard_id,
+            export.desc,
             updates,
-            chosen.frozen_at,
+            lower,
             upper,
             self.writer,
             completes_pending=True,
@@ -159,12 +180,18 @@ class TakeoverSink:
                 self.stopped = type(outcome).__name__
 
     def ordinary(self, upper: Timestamp) -> ShardSink:
-        """The sink that goes on from here, where the shard is: with all that is still to write."""
+        """The sink that goes on from here, where the shard is: with all that is still to write.
+
+        It tells readers nothing of what was computed before (and `ShardSink.changes` nothing from
+        below where the sink began): they may know the shard only from before it changed hands
+        (`noted_upper` in adapter/reading/ahead.py), and would add changes of the new definition to
+        contents of the old one.
+        """
         self.close()
         sink = ShardSink(self.writer, self._export, upper)
         if self.output.start is not None:
-            left = concat_batches(self._export.desc, self.output.below(EMPTY_FRONTIER))
-            sink.stage(left, self.output.upper)
+            left = self.output.between(upper, EMPTY_FRONTIER)
+            sink.stage(concat_batches(self._export.desc, left), self.output.upper)
         return sink
 
     def close(self) -> None:
