@@ -24,7 +24,7 @@ from evertide.controller.storage import Storage
 from evertide.oracle.durable import DurableOracle
 from evertide.persist.handle import Appended, PersistClient
 from evertide.persist.state import ShardChange, existing, set_writer
-from evertide.persist.txn import Committed, Txns
+from evertide.persist.txn import Committed, TableWrite, Txns
 from evertide.vocab.ids import Epoch, ShardId
 from evertide.vocab.timestamp import Timeline, Timestamp
 from tests.catalog.environment import Environment
@@ -77,7 +77,8 @@ class World:
             clock=environment.clock,
         )
         append = partial(append_with_shards, catalog, environment.clock)
-        self.keeper = ReplacementKeeper(catalog, Readiness(storage, self.replicas), append)
+        readiness = Readiness(storage, self.replicas, self.oracle)
+        self.keeper = ReplacementKeeper(catalog, readiness, append)
 
     async def connect(self) -> Connection:
         connections = Connections(self._env, lambda _: None)
@@ -106,6 +107,15 @@ class World:
         outcome = await self.txns.commit({}, at=Timestamp(upper - 1))
         assert isinstance(outcome, Committed), outcome
         await self.oracle.apply_write(Timeline.EPOCH_MS, Timestamp(upper - 1))
+
+    async def change(self, name: str, upper: int) -> None:
+        """A table gets a row just below this, and that is where reads are from then on."""
+        item, at = self.item(name), Timestamp(upper - 1)
+        assert item.shard_id is not None
+        written = {item.shard_id: TableWrite(item.desc, [((1,), 1)])}
+        outcome = await self.txns.commit(written, at=at)
+        assert isinstance(outcome, Committed), outcome
+        await self.oracle.apply_write(Timeline.EPOCH_MS, at)
 
     async def write(self, name: str, upper: int) -> None:
         """The current version of a view brings its shard so far."""

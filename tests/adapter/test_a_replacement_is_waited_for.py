@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from evertide.adapter.ddl.staging import cannot_change, replacement_as_of
+from evertide.adapter.ddl.staging import replacement_as_of
 from evertide.catalog.objects import MaterializedView
+from evertide.controller.readiness import cannot_change
 from evertide.dataflow.description import Derived, Import, hold_owner
 from evertide.vocab.errors import QueryCanceled, SqlError
 from evertide.vocab.ids import GlobalId, ShardId
@@ -183,6 +184,29 @@ async def test_the_next_one_is_staged_when_the_view_has_changed_hands(world: Wor
     await world.take("mv")
     await ended(applying)
     await ended(staging)
+    assert "q" in world.names()
+
+
+async def test_a_view_that_does_not_change_hands_is_told(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evertide.adapter.ddl.staging.SETTLE_SECONDS", 0.01)
+    await world.run(STAGE)
+    world.replicas.told["r"] = (True, 100)
+    applying = world.start(APPLY)
+    while "r" in world.names():
+        await asyncio.sleep(0)
+    error = await refused(world.start(STAGE.replace("VIEW r", "VIEW q")))
+    assert (error.code, error.message) == (
+        "55000",
+        'materialized view "mv" is still being handed over to its last replacement',
+    )
+    assert error.hint is not None
+    assert 'cluster "default"' in error.hint
+    assert "q" not in world.names()
+    await world.take("mv")
+    await ended(applying)
+    await world.run(STAGE.replace("VIEW r", "VIEW q"))
     assert "q" in world.names()
 
 

@@ -4,9 +4,23 @@ import pytest
 
 from evertide.catalog.builtin.registry import builtin_rows, find_builtin
 from evertide.catalog.checks import faults_of
-from evertide.catalog.objects import Comment, MaterializedView, ObjectKind, Replacement
-from evertide.catalog.ops import DropItemsOp, SetCommentOp
+from evertide.catalog.objects import (
+    Comment,
+    MaterializedView,
+    ObjectKind,
+    Replacement,
+    object_key,
+)
+from evertide.catalog.ops import (
+    ChangeOwnerOp,
+    CreateRoleOp,
+    DropItemsOp,
+    GrantRoleOp,
+    SetCommentOp,
+)
+from evertide.catalog.privilege_ops import AlterRoleOp
 from evertide.catalog.replacement_ops import GiveUpApplyOp, NoteHydratedOp, SetApplyWhenReadyOp
+from evertide.catalog.replacements import may_apply_itself
 from evertide.catalog.snapshot import Snapshot
 from evertide.vocab.datum import Row
 from evertide.vocab.errors import (
@@ -236,3 +250,54 @@ def test_a_view_that_was_replaced_may_be_replaced_again() -> None:
     again = after(snapshot, stage("r2", m, item(snapshot, "t")))
     assert again.replacement_of(m.item_id) == item(again, "r2")
     assert faults_of(again) == []
+
+
+def owned(*owners: str) -> Snapshot:
+    """r is to apply itself; m and r, in this order, are owned by these."""
+    snapshot = after(staged(), *(CreateRoleOp(name=name) for name in ("joe", "ann")))
+    for name, owner in zip("mr", owners, strict=False):
+        snapshot = give(snapshot, name, owner)
+    r = item(snapshot, "r")
+    return after(snapshot, SetApplyWhenReadyOp(replacement_id=r.item_id, forward_time=True))
+
+
+def give(snapshot: Snapshot, name: str, owner: str) -> Snapshot:
+    role = snapshot.role_named(owner)
+    assert role is not None
+    key = object_key(item(snapshot, name))
+    return after(snapshot, ChangeOwnerOp(target=key, new_owner=role.role_id))
+
+
+def test_it_goes_to_the_views_new_owner_who_has_not_asked_for_it() -> None:
+    before = owned("joe")
+    assert item(before, "r").owner == item(before, "m").owner
+    now = give(before, "m", "ann")
+    m, r = item(now, "m"), item(now, "r")
+    ann = now.role_named("ann")
+    assert ann is not None
+    assert m.owner == r.owner == ann.role_id
+    assert r.replacement == Replacement(target=m.item_id)
+    told = events(before, ChangeOwnerOp(target=object_key(m), new_owner=ann.role_id))
+    asked = [details for _, _, details in told if "apply_when_ready" in details]
+    assert [(one["id"], one["apply_when_ready"]) for one in asked] == [(r.item_id, False)]
+
+
+def test_who_is_given_a_replacement_has_not_asked_for_it() -> None:
+    now = give(owned("joe"), "r", "ann")
+    m, r = item(now, "m"), item(now, "r")
+    assert r.owner != m.owner
+    assert r.replacement == Replacement(target=m.item_id)
+
+
+def test_only_who_could_apply_it_lets_it_apply_itself() -> None:
+    assert may_apply_itself(item(owned("joe"), "r"), owned("joe"))
+    foreign = owned("joe", "ann")
+    joe, ann = (foreign.role_named(name) for name in ("joe", "ann"))
+    assert joe is not None
+    assert ann is not None
+    assert not may_apply_itself(item(foreign, "r"), foreign)
+    grant = GrantRoleOp(role_id=joe.role_id, member_id=ann.role_id, grantor=joe.role_id)
+    member = after(foreign, grant)
+    assert may_apply_itself(item(member, "r"), member)
+    lent = after(foreign, AlterRoleOp(role_id=ann.role_id, superuser=True))
+    assert may_apply_itself(item(lent, "r"), lent)

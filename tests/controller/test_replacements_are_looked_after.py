@@ -21,7 +21,7 @@ from evertide.controller.readiness import (
     waits_for,
 )
 from evertide.controller.statuses import Facts
-from evertide.vocab.timestamp import Timestamp
+from evertide.vocab.timestamp import Timeline, Timestamp
 from tests.adapter.staged import PATIENCE_S, World, new_world
 from tests.catalog.environment import Environment
 
@@ -78,8 +78,96 @@ async def test_ready_is_what_has_caught_up_and_leaves_no_gap(
     found = definition(world, "r")
     changed = msgspec.structs.replace(found, as_of=Timestamp(as_of))
     item = msgspec.structs.replace(world.item("r"), definition=changed)
-    target = Uppers(Timestamp(10), Timestamp(stored), Timestamp(known))
+    target = Uppers(Timestamp(10), Timestamp(stored), Timestamp(known), Timestamp(0))
     assert (waits_for(item, progress, target, forward_time=forward_time) is not None) == waits
+
+
+@pytest.mark.parametrize(
+    ("asked", "forward_time", "waits"),
+    [(99, False, False), (100, False, True), (100, True, False)],
+)
+async def test_a_target_that_stands_still_is_waited_for(
+    world: World, asked: int, forward_time: bool, waits: bool
+) -> None:
+    await world.run(STAGE)
+    target = Uppers(Timestamp(10), Timestamp(100), Timestamp(100), Timestamp(asked))
+    found = waits_for(world.item("r"), Progress(True, 200), target, forward_time=forward_time)
+    assert (found == "the target makes no progress") == waits
+
+
+async def test_nothing_is_changed_while_the_old_definition_stands_still(world: World) -> None:
+    """Its input has moved on, and it has not followed."""
+    await world.run(AUTOMATIC)
+    world.replicas.told["r"] = (True, 1_000)
+    await world.change("t", 300)
+    await world.keeper.look()
+    await world.keeper.look()
+    assert "r" in world.names()
+    await world.change("t", 400)
+    await world.write("mv", 300)
+    await world.keeper.look()
+    assert "r" not in world.names(), "it came to where reads were when it was asked for"
+
+
+async def test_a_target_that_became_sealed_is_given_up(world: World) -> None:
+    """It reads a view that has become a constant."""
+    await world.run("CREATE MATERIALIZED VIEW below AS SELECT a FROM t")
+    await world.run("CREATE MATERIALIZED VIEW top AS SELECT a FROM below")
+    for name in ("below", "top"):
+        await world.write(name, 100)
+    await world.run(AUTOMATIC.replace("REPLACING mv", "REPLACING top"))
+    await world.run("CREATE MATERIALIZED VIEW q REPLACING below AS SELECT NULL::int AS a")
+    world.replicas.told["q"] = (True, None)
+    task = world.start("ALTER MATERIALIZED VIEW below APPLY REPLACEMENT q")
+    while "q" in world.names():
+        await asyncio.sleep(0)
+    await world.take("below")
+    await asyncio.wait_for(task, PATIENCE_S)
+    world.replicas.told["r"] = (True, 1_000)
+    await world.keeper.look()
+    assert not definition(world, "top").handing_over
+    replacement = world.item("r").replacement
+    assert replacement is not None
+    assert not replacement.apply_when_ready
+    failed = [reason for kind, reason in await events(world) if kind == "failed"]
+    assert failed == ["materialized view top is sealed and thus cannot be replaced"]
+
+
+async def test_it_is_given_up_where_its_owner_does_not_own_the_view(world: World) -> None:
+    await world.run("CREATE ROLE joe; CREATE ROLE ann")
+    await world.run(STAGE)
+    await world.run("ALTER MATERIALIZED VIEW mv OWNER TO joe")
+    await world.run("ALTER MATERIALIZED VIEW r OWNER TO ann")
+    await world.run("ALTER MATERIALIZED VIEW mv APPLY REPLACEMENT r WHEN READY")
+    world.replicas.told["r"] = (True, 100)
+    await world.keeper.look()
+    replacement = world.item("r").replacement
+    assert replacement is not None
+    assert not replacement.apply_when_ready
+    failed = [reason for kind, reason in await events(world) if kind == "failed"]
+    assert failed == ["the owner of replacement r does not own materialized view mv"]
+
+
+async def test_a_change_of_owner_ends_an_automatic_apply(world: World) -> None:
+    await world.run("CREATE ROLE joe")
+    await world.run(AUTOMATIC)
+    await world.run("ALTER MATERIALIZED VIEW mv OWNER TO joe")
+    world.replicas.told["r"] = (True, 100)
+    await world.keeper.look()
+    assert "r" in world.names()
+    assert world.item("r").owner == world.item("mv").owner
+
+
+async def test_reads_have_the_change_when_the_catalog_says_it_is_over(world: World) -> None:
+    await world.run(AUTOMATIC)
+    world.replicas.told["r"] = (True, 100)
+    await world.keeper.look()
+    await world.write("mv", 250)
+    await world.take("mv")
+    assert await world.oracle.read_ts(Timeline.EPOCH_MS) < 249
+    await world.keeper.look()
+    assert not definition(world).handing_over
+    assert await world.oracle.read_ts(Timeline.EPOCH_MS) >= 249
 
 
 async def test_the_replica_that_is_furthest_counts(world: World) -> None:

@@ -10,6 +10,7 @@ from evertide.adapter.environment import Environment
 from evertide.adapter.rights.check import authorize
 from evertide.adapter.session import Session
 from evertide.adapter.templates import Templates
+from evertide.adapter.transaction import Untouched
 from evertide.catalog.snapshot import Snapshot
 from evertide.expr.scalar import Literal
 from evertide.sql.parser.entry import parse_statements
@@ -100,6 +101,7 @@ class _Known:
 
     planned: Planned
     allowed: bool = False
+    allowed_back: bool = False  # also at a time that was chosen earlier
 
 
 class Planner:
@@ -129,10 +131,13 @@ class Planner:
     ) -> Planned:
         """The plan, if this session may run it against this snapshot."""
         known = self._known(parsed, parameter_types, session, snapshot)
-        if not known.allowed:
+        back = _reads_back(session)
+        if not (known.allowed_back if back else known.allowed):
             if session.role_id is not None:
-                authorize(known.planned, session.role_id, session.cluster, snapshot)
+                role_id, cluster = session.role_id, session.cluster
+                authorize(known.planned, role_id, cluster, snapshot, back=back)
             known.allowed = True
+            known.allowed_back = known.allowed_back or back
         return known.planned
 
     def _known(
@@ -181,6 +186,7 @@ class Planner:
             session.cluster,
             session.user,
             session.role_id,
+            _reads_back(session),
         )
         found = self._templates.find(key, template)
         if found is not None:
@@ -234,6 +240,12 @@ class Planner:
             for datum, sql_type in zip(parameters, planned.parameter_types, strict=True)
         )
         return Request(planned.plan, snapshot, literals, plan_again)
+
+
+def _reads_back(session: Session) -> bool:
+    """Whether its transaction has begun to read or write: it may go on at the time it did so."""
+    transaction = session.transaction
+    return transaction is not None and not isinstance(transaction.work, Untouched)
 
 
 def _no_other_plan(_: Snapshot) -> Plan:

@@ -41,6 +41,7 @@ from evertide.catalog.ops import (
 )
 from evertide.catalog.profiles import replica_name, replicas_in
 from evertide.catalog.references import names_of
+from evertide.catalog.replacements import keep_staged
 from evertide.catalog.rewriting import existing_item, rewrite
 from evertide.vocab.errors import (
     DuplicateObject,
@@ -139,7 +140,10 @@ def _rename(draft: Draft, before: Renamable, new_name: str) -> None:
 
 
 def change_owner(draft: Draft, op: ChangeOwnerOp) -> None:
-    """Parts go with the whole: indexes with their relation, replicas with their cluster."""
+    """Parts go with the whole: indexes with their relation, replicas with their cluster.
+
+    So does what is staged to replace a view: no definition of one's own is left to come to it.
+    """
     before = _existing(draft, op.target)
     if not isinstance(before, Owned):
         raise UndefinedObject(f"{described(op.target)} has no owner")
@@ -164,13 +168,17 @@ def _hand_over(draft: Draft, before: Owned, new_owner: RoleId) -> None:
         "new_owner_id": new_owner,
     }
     draft.audit("alter", _words(before).replace(" ", "-"), {**details})
+    if isinstance(after, Item):
+        keep_staged(draft, after)
 
 
 def _parts(draft: Draft, found: Owned) -> Sequence[Owned]:
     match found:
         case Item(item_id=item_id):
             parts = with_parts(draft.snapshot, [item_id]) - {item_id}
-            return [draft.snapshot.items[part] for part in sorted(parts)]
+            staged = draft.snapshot.replacement_of(item_id)
+            found_parts = [draft.snapshot.items[part] for part in sorted(parts)]
+            return found_parts if staged is None else [*found_parts, staged]
         case Cluster(cluster_id=cluster_id):
             replicas = draft.snapshot.replicas_of(cluster_id)
             return [*draft.snapshot.profiles_of(cluster_id), *replicas]

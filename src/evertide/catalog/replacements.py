@@ -9,6 +9,7 @@ from typing import assert_never
 
 import msgspec
 
+from evertide.catalog.acl import roles_above
 from evertide.catalog.draft import Draft, full_name
 from evertide.catalog.hands import extends
 from evertide.catalog.objects import Item, MaterializedView, NamedInput, PastVersion, Replacement
@@ -230,6 +231,25 @@ def _give_up(draft: Draft, op: GiveUpApplyOp) -> None:
     wanted = msgspec.structs.replace(item.replacement, apply_when_ready=False, forward_time=False)
     _set(draft, item, wanted)
     draft.audit_item("failed", item, target_id=wanted.target, reason=op.reason)
+
+
+def keep_staged(draft: Draft, item: Item) -> None:
+    """A replacement that came to another owner is not applied before he says so."""
+    if item.replacement is None or not item.replacement.apply_when_ready:
+        return
+    wanted = msgspec.structs.replace(item.replacement, apply_when_ready=False, forward_time=False)
+    _set(draft, item, wanted)
+    draft.audit_item("alter", item, target_id=wanted.target, apply_when_ready=False)
+
+
+def may_apply_itself(replacement: Item, snapshot: Snapshot) -> bool:
+    """Whether its owner could still apply it: views are their owners' to define."""
+    assert replacement.replacement is not None, "asked of a replacement"
+    target = snapshot.items[replacement.replacement.target]
+    owner = snapshot.roles.get(replacement.owner)
+    if owner is None:
+        return False
+    return owner.superuser or target.owner in roles_above(snapshot, owner.role_id)
 
 
 def _set(draft: Draft, item: Item, replacement: Replacement) -> None:

@@ -32,7 +32,7 @@ class ReplicaKeeper:
         self._compute = ComputeClient(self._runtime)
         self._replacements = ReplacementKeeper(
             opened.catalog,
-            Readiness(opened.storage, self._compute),
+            Readiness(opened.storage, self._compute, opened.oracle),
             partial(append_with_shards, opened.catalog, opened.clock),
         )
         self._observers = Observers(

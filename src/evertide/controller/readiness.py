@@ -10,17 +10,22 @@ from evertide.controller.orchestrator import process_name
 from evertide.controller.reconfiguration import FRONTIERS, HYDRATION, Introspecting, Told
 from evertide.controller.storage import Storage, collection_of
 from evertide.dataflow.description import Import
+from evertide.oracle.protocol import TimestampOracle
 from evertide.vocab.ids import ItemId
-from evertide.vocab.timestamp import Timestamp
+from evertide.vocab.timestamp import EMPTY_FRONTIER, Timeline, Timestamp, step_back
 
 
 @dataclass(frozen=True, slots=True)
 class Uppers:
-    """Where a target begins, and how far it is: as its shard says, and as is known of it."""
+    """Where a target begins, and how far it is: as its shard says, and as is known of it.
+
+    `asked` is a time at which reads were when its progress was first asked for.
+    """
 
     as_of: Timestamp
     stored: Timestamp
     known: Timestamp
+    asked: Timestamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,24 @@ def target_of(replacement: Item, snapshot: Snapshot) -> Item:
     return snapshot.items[replacement.replacement.target]
 
 
+def sealed(collection: Import, upper: Timestamp) -> bool:
+    """Whether a view is finished, or will be in a moment: it has no time left to change at."""
+    return upper == EMPTY_FRONTIER or cannot_change(collection)
+
+
+def cannot_change(collection: Import) -> bool:
+    """Whether it follows from nothing that changes."""
+    derived = collection.derived
+    if derived is None or derived.by_time:
+        return False
+    return all(cannot_change(below) for below in derived.inputs)
+
+
+def sealed_message(target: Item) -> str:
+    """Why it keeps the definition that it has."""
+    return f"materialized view {target.name} is sealed and thus cannot be replaced"
+
+
 def progress_of(
     replacement: Item, snapshot: Snapshot, hydration: Told, frontiers: Told
 ) -> Progress:
@@ -80,7 +103,9 @@ def waits_for(
     """Why a replacement cannot be applied yet; None: it can.
 
     It must have caught up with the shard it is to write. Unless a gap is allowed, its target must
-    have come to where the replacement begins: between the two there would be no contents.
+    have come to where the replacement begins: between the two there would be no contents. And it
+    must still go on: nobody takes over from a view that stands still, and once the catalog has
+    changed there is no way back.
     """
     assert isinstance(replacement.definition, MaterializedView), "only views replace"
     if target.stored <= target.as_of:
@@ -91,6 +116,8 @@ def waits_for(
         return "the replacement has not caught up with its target"
     if not forward_time and target.known < replacement.definition.as_of:
         return "the target has not reached the time at which the replacement begins"
+    if not forward_time and target.known <= target.asked:
+        return "the target makes no progress"
     return None
 
 
@@ -129,9 +156,12 @@ def hindrance(replacement: Item, snapshot: Snapshot, *, forward_time: bool) -> H
 class Readiness:
     """Looks at replicas and shards."""
 
-    def __init__(self, storage: Storage, compute: Introspecting) -> None:
+    def __init__(self, storage: Storage, compute: Introspecting, oracle: TimestampOracle) -> None:
         self._storage = storage
         self._compute = compute
+        self._oracle = oracle
+        # When each target's progress was asked for, until it is seen to have come there.
+        self._asked: dict[ItemId, Timestamp] = {}
 
     async def progress(
         self, replacements: Sequence[Item], snapshot: Snapshot
@@ -144,12 +174,27 @@ class Readiness:
         }
 
     async def uppers(self, target: Item, snapshot: Snapshot) -> Uppers:
-        """How far a target is."""
+        """How far a target is.
+
+        One that is written to without end is always behind the present, so what counts is that it
+        came to where the present was when it was looked at before.
+        """
+        asked = self._asked.pop(target.item_id, None)
+        if asked is None:
+            asked = await self._oracle.read_ts(Timeline.EPOCH_MS)
         collection = _collection(target, snapshot)
         stored = await self._storage.following.stored_upper(collection)
         assert isinstance(target.definition, MaterializedView), "only views are replaced"
         known = await self._storage.upper(collection)
-        return Uppers(target.definition.as_of, stored, known)
+        if known <= asked:
+            self._asked = {one: ts for one, ts in self._asked.items() if one in snapshot.items}
+            self._asked[target.item_id] = asked
+        return Uppers(target.definition.as_of, stored, known, asked)
+
+    async def is_sealed(self, target: Item, snapshot: Snapshot) -> bool:
+        """Whether a view has no time left at which it could change."""
+        collection = _collection(target, snapshot)
+        return sealed(collection, await self._storage.upper(collection))
 
     async def waits_for(
         self, replacement: Item, snapshot: Snapshot, *, forward_time: bool
@@ -166,6 +211,15 @@ class Readiness:
         """How far the shard is once the view's new definition has it; None: not yet."""
         collection = _collection(item, snapshot)
         return await self._storage.following.written_by(collection, item.global_id)
+
+    async def let_reads_reach(self, upper: Timestamp) -> None:
+        """From now on reads are at a time at which a view that is so far has its new contents."""
+        if upper == EMPTY_FRONTIER:
+            # It is finished: any time from now on is one at which it has them.
+            changed_at = await self._oracle.write_ts(Timeline.EPOCH_MS)
+        else:
+            changed_at = step_back(upper)
+        await self._oracle.apply_write(Timeline.EPOCH_MS, changed_at)
 
 
 def _collection(item: Item, snapshot: Snapshot) -> Import:

@@ -19,14 +19,22 @@ from evertide.catalog.replacement_ops import (
     GiveUpApplyOp,
     NoteHydratedOp,
 )
+from evertide.catalog.replacements import may_apply_itself
 from evertide.catalog.service import CatalogService
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.append import Deciding
-from evertide.controller.readiness import Readiness, handing_over, hindrance, staged, target_of
+from evertide.controller.readiness import (
+    Readiness,
+    handing_over,
+    hindrance,
+    sealed_message,
+    staged,
+    target_of,
+)
 from evertide.persist.faults import ShardMissing
 from evertide.persist.trouble import PASSING, Trouble
 from evertide.sql.plan.replacements.texts import applied_text
-from evertide.vocab.errors import SqlError
+from evertide.vocab.errors import ObjectNotInPrerequisiteState, SqlError
 from evertide.vocab.ids import ItemId
 
 POLL_SECONDS: Final = 0.25
@@ -90,6 +98,8 @@ class ReplacementKeeper:
             return  # it was dropped a moment ago
         if taken is None:
             return
+        # What the catalog says next is for reads that do not see the old contents any more.
+        await self._readiness.let_reads_reach(taken)
         op = FinishHandoverOp(item_id=item.item_id, global_id=item.global_id)
         if await self._append(lambda _: [op]):
             log.info("a view has changed hands", item=item.item_id, version=item.global_id)
@@ -105,6 +115,10 @@ class ReplacementKeeper:
         if hindrance(replacement, snapshot, forward_time=forward_time) is not None:
             return
         try:
+            target = target_of(replacement, snapshot)
+            if await self._readiness.is_sealed(target, snapshot):
+                await self._refuse(replacement, sealed_message(target))
+                return
             waits = await self._readiness.waits_for(
                 replacement, snapshot, forward_time=forward_time
             )
@@ -113,13 +127,11 @@ class ReplacementKeeper:
         except ShardMissing:
             return  # its target was dropped a moment ago
         except (CatalogFault, SqlError) as fault:
-            log.error(
-                "a replacement cannot be applied", item=replacement.item_id, reason=str(fault)
-            )
-            await self._give_up(replacement, str(fault))
+            await self._refuse(replacement, str(fault))
 
-    async def _give_up(self, replacement: Item, reason: str) -> None:
+    async def _refuse(self, replacement: Item, reason: str) -> None:
         """It stays staged, for somebody to look at."""
+        log.error("a replacement cannot be applied", item=replacement.item_id, reason=reason)
         op = GiveUpApplyOp(replacement_id=replacement.item_id, reason=reason)
         await self._append(lambda _: [op])
 
@@ -129,6 +141,13 @@ def _is_due(item: Item) -> bool:
     return replacement is not None and (replacement.apply_when_ready or not replacement.hydrated)
 
 
+def _not_his(replacement: Item, snapshot: Snapshot) -> str:
+    target = target_of(replacement, snapshot)
+    return (
+        f"the owner of replacement {replacement.name} does not own materialized view {target.name}"
+    )
+
+
 def _applying(replacement_id: ItemId) -> Deciding:
     """Decided on each snapshot anew: it may be gone, or no longer to be applied by itself."""
 
@@ -136,6 +155,8 @@ def _applying(replacement_id: ItemId) -> Deciding:
         found = snapshot.items.get(replacement_id)
         if found is None or found.replacement is None or not found.replacement.apply_when_ready:
             return []
+        if not may_apply_itself(found, snapshot):
+            raise ObjectNotInPrerequisiteState(_not_his(found, snapshot))
         return [apply_op(found, snapshot, forward_time=found.replacement.forward_time)]
 
     return decide

@@ -99,7 +99,7 @@ def resolve_readable(name: Name, names: NameContext) -> Readable:
             hint=f"Its tables are {', '.join(tables)}.",
             position=position_of(name.at),
         )
-    return _user_relation(found, names)
+    return _user_relation(found, name, names)
 
 
 def _system_relation(builtin: Builtin) -> Readable:
@@ -107,12 +107,19 @@ def _system_relation(builtin: Builtin) -> Readable:
     return Readable(builtin.item_id, builtin.global_id, name, builtin.desc, None)
 
 
-def _user_relation(item: Item, names: NameContext) -> Readable:
-    """An item as a relation to read, by the columns of the version that is meant."""
+def _user_relation(item: Item, name: Name, names: NameContext) -> Readable:
+    """An item as a relation to read, by the columns of the version that is meant.
+
+    A text that is older than the item's name has it under the name of then: columns are qualified
+    by that.
+    """
     recall = names.recall
     version = item.versions[-1] if recall is None else item.version_among(recall.versions)
-    name = name_of(item, names.snapshot)
-    return Readable(item.item_id, version.global_id, name, version.desc, item)
+    full = name_of(item, names.snapshot)
+    if recall is not None and name.parts in recall.items:
+        database, schema, last = name.parts
+        full = RelationName(database, schema, last)
+    return Readable(item.item_id, version.global_id, full, version.desc, item)
 
 
 def name_of(item: Item, snapshot: Snapshot) -> RelationName:

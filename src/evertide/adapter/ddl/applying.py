@@ -24,7 +24,7 @@ from evertide.sql.plan.plans import DdlPlan
 from evertide.sql.plan.replacements.apply import TAG
 from evertide.sql.plan.replacements.plans import ApplyReplacementPlan
 from evertide.vocab.errors import Notice, ObjectNotInPrerequisiteState
-from evertide.vocab.timestamp import EMPTY_FRONTIER, Timeline, Timestamp, step_back
+from evertide.vocab.timestamp import Timestamp
 
 POLL_SECONDS: Final = 0.05
 _GOES_ON: Final = "the replacement has been applied, and the view changes hands without you"
@@ -75,7 +75,7 @@ class _Applying:
     def __init__(self, plan: ApplyReplacementPlan, env: Environment, snapshot: Snapshot) -> None:
         self._plan = plan
         self._env = env
-        self._readiness = Readiness(env.storage, env.compute)
+        self._readiness = Readiness(env.storage, env.compute, env.oracle)
         self._target = snapshot.items[plan.item_id]
         self._replacement = snapshot.items[plan.replacement_id]
 
@@ -163,13 +163,7 @@ class _Applying:
             await asyncio.sleep(POLL_SECONDS)
 
     async def _finish(self, item: Item, upper: Timestamp) -> None:
-        oracle = self._env.oracle
-        if upper == EMPTY_FRONTIER:
-            # It is finished: any time from now on is one at which it has its new contents.
-            changed_at = await oracle.write_ts(Timeline.EPOCH_MS)
-        else:
-            changed_at = step_back(upper)
-        await oracle.apply_write(Timeline.EPOCH_MS, changed_at)
+        await self._readiness.let_reads_reach(upper)
         if isinstance(item.definition, MaterializedView) and item.definition.handing_over:
             op = FinishHandoverOp(item_id=item.item_id, global_id=item.global_id)
             await append_with_shards(self._env.catalog, self._env.clock, lambda _: [op])

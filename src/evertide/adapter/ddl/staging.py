@@ -5,17 +5,23 @@ where the old one ends. Where an input's history has been merged beyond that, th
 later, and the target must come there before it is replaced.
 """
 
+import asyncio
 from collections.abc import Sequence
+from typing import Final
 
 from evertide.adapter.environment import Environment
 from evertide.catalog.objects import Item
 from evertide.catalog.service import CatalogService
 from evertide.catalog.snapshot import Snapshot
+from evertide.controller.readiness import sealed, sealed_message
 from evertide.controller.storage import collection_of
 from evertide.dataflow.description import Import
 from evertide.sql.plan.plans import CreateMaterializedViewPlan, DdlPlan
 from evertide.vocab.errors import ObjectNotInPrerequisiteState
-from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp, step_back
+from evertide.vocab.timestamp import Timestamp, step_back
+
+# How long a view may take to change hands before the next replacement is refused.
+SETTLE_SECONDS: Final = 10.0
 
 
 def replacement_as_of(
@@ -27,22 +33,35 @@ def replacement_as_of(
 
 
 async def settled(plan: DdlPlan, catalog: CatalogService, snapshot: Snapshot) -> bool:
-    """Whether what is to be replaced is free for it; waits while it changes hands already."""
+    """Whether what is to be replaced is free for it; waits a while if it changes hands already."""
     if not isinstance(plan, CreateMaterializedViewPlan) or plan.replacement is None:
         return True
-    target_id, free = plan.replacement.target, True
-    while (target := snapshot.items.get(target_id)) is not None and target.outgoing is not None:
-        free = False
-        snapshot = await catalog.snapshot_at(snapshot.upper)
-    return free
+    target = snapshot.items.get(plan.replacement.target)
+    if target is None or target.outgoing is None:
+        return True
+    try:
+        async with asyncio.timeout(SETTLE_SECONDS):
+            while target is not None and target.outgoing is not None:
+                snapshot = await catalog.snapshot_at(snapshot.upper)
+                target = snapshot.items.get(plan.replacement.target)
+    except TimeoutError:
+        assert target is not None, "it was waited for"
+        raise _unsettled(target, snapshot) from None
+    return False
 
 
-def cannot_change(collection: Import) -> bool:
-    """Whether it follows from nothing that changes: then it is finished, or will be in a moment."""
-    derived = collection.derived
-    if derived is None or derived.by_time:
-        return False
-    return all(cannot_change(below) for below in derived.inputs)
+def _unsettled(target: Item, snapshot: Snapshot) -> ObjectNotInPrerequisiteState:
+    """The old definition must still bring the view to the time of the change."""
+    before = target.outgoing
+    assert before is not None, "it is handing over"
+    assert before.cluster_id is not None, "a materialized view runs in a cluster"
+    cluster = snapshot.clusters[before.cluster_id].name
+    return ObjectNotInPrerequisiteState(
+        f'materialized view "{target.name}" is still being handed over to its last replacement',
+        detail=f'Its earlier definition, in cluster "{cluster}", has not come to the time of the'
+        " change.",
+        hint=f'See that cluster "{cluster}" has a replica which keeps up, and try again.',
+    )
 
 
 def stored_target(target: Item, snapshot: Snapshot) -> Import:
@@ -56,9 +75,9 @@ async def target_upper(target: Item, env: Environment, snapshot: Snapshot) -> Ti
     """How far the target is. One that is finished has no time left at which it could change."""
     collection = stored_target(target, snapshot)
     upper = await env.storage.upper(collection)
-    if upper == EMPTY_FRONTIER or cannot_change(collection):
+    if sealed(collection, upper):
         raise ObjectNotInPrerequisiteState(
-            f"materialized view {target.name} is sealed and thus cannot be replaced",
+            sealed_message(target),
             detail="Nothing that it reads can change any more.",
             hint="Use CREATE OR REPLACE MATERIALIZED VIEW, or drop it and create it anew.",
         )

@@ -60,7 +60,7 @@ async def _state(replacement: Item, env: Environment, snapshot: Snapshot) -> str
     hindered = hindrance(replacement, snapshot, forward_time=False)
     if hindered is not None:
         return hindered.message
-    readiness = Readiness(env.storage, env.compute)
+    readiness = Readiness(env.storage, env.compute, env.oracle)
     waits = await readiness.waits_for(replacement, snapshot, forward_time=False)
     return waits or "ready to be applied"
 

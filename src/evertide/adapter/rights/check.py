@@ -20,8 +20,12 @@ CHECKS: Final = "enable_rbac_checks"
 _OFF: Final = ("off", "false", "f", "no", "n", "0")
 
 
-def authorize(planned: Planned, role_id: RoleId, cluster: str, snapshot: Snapshot) -> None:
+def authorize(
+    planned: Planned, role_id: RoleId, cluster: str, snapshot: Snapshot, *, back: bool = False
+) -> None:
     """Raises 42501 unless this role may run the plan, by the snapshot that executes it.
+
+    `back`: the time that it reads at may be earlier than the snapshot.
 
     What concerns the session alone is always allowed, or nobody could end a transaction.
     """
@@ -29,7 +33,7 @@ def authorize(planned: Planned, role_id: RoleId, cluster: str, snapshot: Snapsho
         return
     role = _acting(role_id, snapshot)
     if not _may_everything(role, snapshot):
-        check(needs_of(planned, cluster, snapshot), role, snapshot)
+        check(needs_of(planned, cluster, snapshot, back=back), role, snapshot)
 
 
 def authorize_commit(

@@ -1,11 +1,11 @@
 """What a plan takes to be allowed. Pure, and told by the snapshot that the plan was made with."""
 
 from collections.abc import Iterable, Iterator
-from typing import Final, assert_never
+from typing import assert_never
 
 from evertide.adapter.rights.changes import cluster_needs
 from evertide.adapter.rights.dropping import drop_needs
-from evertide.catalog.objects import ItemKind
+from evertide.adapter.rights.reading import looks_back, on_item, relations
 from evertide.catalog.snapshot import Snapshot
 from evertide.sql.plan.clusters.plans import ClusterPlan
 from evertide.sql.plan.entry import Planned
@@ -39,20 +39,20 @@ from evertide.sql.plan.plans import (
 from evertide.sql.plan.replacements.plans import ApplyReplacementPlan
 from evertide.sql.plan.roles.plans import RolePlan
 from evertide.sql.plan.roles.rights import NOTHING, Needs, Privilege, on_system
-from evertide.vocab.ids import ClusterId, ItemId, RoleId, SchemaId
-
-# What reading goes on behind, with the rights of whoever owns the relation.
-_READ_THROUGH: Final = (ItemKind.VIEW, ItemKind.MATERIALIZED_VIEW)
+from evertide.vocab.ids import ClusterId, ItemId, SchemaId
 
 
-def needs_of(planned: Planned, cluster: str, snapshot: Snapshot) -> Needs:
-    """All that the statement takes; `cluster` is the session's."""
+def needs_of(planned: Planned, cluster: str, snapshot: Snapshot, *, back: bool = False) -> Needs:
+    """All that the statement takes; `cluster` is the session's.
+
+    `back`: it reads at a time that was chosen before the snapshot was made.
+    """
     plan = planned.plan
     if isinstance(plan, SessionPlan):
         return NOTHING
     if isinstance(plan, DdlPlan):
         return _ddl_needs(plan, planned.reads, snapshot)
-    read = tuple(_reading(planned.reads, cluster, snapshot))
+    read = tuple(_reading(planned.reads, cluster, snapshot, back or looks_back(plan)))
     return Needs(privileges=(*read, *write_needs(plan, snapshot)))
 
 
@@ -60,13 +60,13 @@ def write_needs(plan: DataPlan, snapshot: Snapshot) -> Iterator[Privilege]:
     """What a statement does beside reading."""
     match plan:
         case InsertPlan(table_id=table_id, returning=returning):
-            yield from _on_item(table_id, "a" if returning is None else "ar", snapshot)
+            yield from on_item(table_id, "a" if returning is None else "ar", snapshot)
         case CopyFromPlan(table_id=table_id):
-            yield from _on_item(table_id, "a", snapshot)
+            yield from on_item(table_id, "a", snapshot)
         case UpdatePlan(table_id=table_id):
-            yield from _on_item(table_id, "rw", snapshot)
+            yield from on_item(table_id, "rw", snapshot)
         case DeletePlan(table_id=table_id):
-            yield from _on_item(table_id, "rd", snapshot)
+            yield from on_item(table_id, "rd", snapshot)
         case ExplainPlan(item_id=item_id) if item_id is not None:
             yield Privilege(("schema", snapshot.items[item_id].schema_id), "U")
         case (
@@ -83,36 +83,15 @@ def write_needs(plan: DataPlan, snapshot: Snapshot) -> Iterator[Privilege]:
             assert_never(plan)
 
 
-def _reading(item_ids: Iterable[ItemId], cluster: str, snapshot: Snapshot) -> Iterator[Privilege]:
+def _reading(
+    item_ids: Iterable[ItemId], cluster: str, snapshot: Snapshot, back: bool
+) -> Iterator[Privilege]:
     """Users' relations are read in a cluster; the system's are everyone's, without one."""
-    found = list(_relations(item_ids, None, snapshot, set()))
+    found = list(relations(item_ids, snapshot, back=back))
     yield from found
     active = snapshot.cluster_named(cluster)
     if found and active is not None:
         yield Privilege(("cluster", active.cluster_id), "U")
-
-
-def _relations(
-    item_ids: Iterable[ItemId],
-    role_id: RoleId | None,
-    snapshot: Snapshot,
-    seen: set[tuple[ItemId, RoleId | None]],
-) -> Iterator[Privilege]:
-    for item_id in item_ids:
-        item = snapshot.items.get(item_id)
-        if item is None or (item_id, role_id) in seen:
-            continue
-        seen.add((item_id, role_id))
-        yield from _on_item(item_id, "r", snapshot, role_id)
-        if item.kind in _READ_THROUGH:
-            yield from _relations(item.reads, item.owner, snapshot, seen)
-
-
-def _on_item(
-    item_id: ItemId, letters: str, snapshot: Snapshot, role_id: RoleId | None = None
-) -> Iterator[Privilege]:
-    yield Privilege(("schema", snapshot.items[item_id].schema_id), "U", role_id)
-    yield Privilege(("item", item_id), letters, role_id)
 
 
 def _ddl_needs(plan: DdlPlan, reads: tuple[ItemId, ...], snapshot: Snapshot) -> Needs:
@@ -138,7 +117,7 @@ def _ddl_needs(plan: DdlPlan, reads: tuple[ItemId, ...], snapshot: Snapshot) -> 
             elsewhere = [p for s in others if s != item.schema_id for p in _created(s)]
             return Needs(privileges=(*_created(item.schema_id, plan.cluster_id), *elsewhere))
         case CreateSinkPlan(item=item):
-            read = tuple(_relations((plan.from_id, *reads), None, snapshot, set()))
+            read = tuple(relations((plan.from_id, *reads), snapshot))
             return Needs(privileges=(*read, *_created(item.schema_id, plan.cluster_id)))
         case CreateSchemaPlan(database_id=database_id):
             return Needs(privileges=(Privilege(("database", database_id), "C"),))

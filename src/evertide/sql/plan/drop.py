@@ -31,6 +31,7 @@ from evertide.vocab.errors import (
     FeatureNotSupported,
     InsufficientPrivilege,
     Notice,
+    ObjectNotInPrerequisiteState,
     UndefinedDatabase,
     UndefinedObject,
     UndefinedSchema,
@@ -226,12 +227,34 @@ def _drop_clusters(statement: DropStatement, names: NameContext, active: str) ->
                 hint=CASCADE_HINT,
             )
         running += items
+    refuse_halfway(clusters, running, snapshot)
     return DropPlan(
         _tag(statement),
         items=with_dependants(snapshot, [item.item_id for item in running]),
         clusters=tuple(cluster.cluster_id for cluster in clusters),
         notices=(*notices, *_active_dropped(clusters, active)),
     )
+
+
+def refuse_halfway(
+    clusters: Sequence[Cluster], running: Sequence[Item], snapshot: Snapshot
+) -> None:
+    """A view that is leaving a cluster is not dropped with it, and still needs it for a moment."""
+    going = {cluster.cluster_id for cluster in clusters}
+    leaving = [one for one in running if one.cluster_id not in going]
+    if leaving:
+        assert leaving[0].outgoing is not None, "else it would run elsewhere only"
+        before = leaving[0].outgoing.cluster_id
+        assert before is not None, "a materialized view runs in a cluster"
+        raise ObjectNotInPrerequisiteState(
+            f'cannot drop cluster "{snapshot.clusters[before].name}" while materialized views are'
+            " being handed over to others",
+            detail="\n".join(
+                f"{_shown(one)} is still being handed over to its last replacement"
+                for one in leaving
+            ),
+            hint="Try again in a moment.",
+        )
 
 
 def _active_dropped(clusters: Sequence[Cluster], active: str) -> list[Notice]:

@@ -95,7 +95,20 @@ def _with_names_of_today(
             )
         return name_of(found, snapshot).parts
 
-    return replace(before, query=with_relations(before.query, name_today))
+    def column_today(parts: tuple[str, ...]) -> tuple[str, ...]:
+        *relation, column = parts
+        if len(relation) < 2:
+            return parts
+        full = [name for name in meant if name[-len(relation) :] == tuple(relation)]
+        if len(full) != 1:
+            return parts
+        today = name_today(full[0])
+        if today[-1] != full[0][-1]:
+            # It goes by its old name, as an alias, which nothing qualifies.
+            return (full[0][-1], column)
+        return (*today[-len(relation) :], column)
+
+    return replace(before, query=with_relations(before.query, name_today, column_today))
 
 
 def _cluster(past: PastVersion, item: Item, snapshot: Snapshot) -> str:

@@ -35,7 +35,7 @@ from evertide.catalog.ops import (
 from evertide.catalog.privilege_ops import RevokePrivilegesOp
 from evertide.catalog.snapshot import Snapshot
 from evertide.sql.plan.context import QueryContext
-from evertide.sql.plan.drop import ITEM_KINDS, item_of_kind
+from evertide.sql.plan.drop import ITEM_KINDS, item_of_kind, refuse_halfway
 from evertide.sql.plan.plans import NoticePlan
 from evertide.sql.plan.roles.names import resolve_role
 from evertide.sql.plan.roles.plans import RolePlan
@@ -224,6 +224,7 @@ class _Going:
         for cluster in self.clusters:
             running = snapshot.items_in_cluster(cluster.cluster_id)
             self._refuse_others(f'cluster "{cluster.name}"', running, wanted)
+            refuse_halfway(self.clusters, [one for one in running if one not in wanted], snapshot)
             wanted += running
         ids = with_parts(snapshot, [item.item_id for item in wanted])
         whole = [snapshot.items[item_id] for item_id in ids]
