@@ -24,6 +24,7 @@ def kernel_s(
     """A group as the kernel shows it, with two processes in it."""
     group = directory / "given"
     group.mkdir()
+    (group / "cgroup.type").write_text("domain\n")
     (group / "cgroup.controllers").write_text(f"{controllers}\n")
     (group / "cgroup.subtree_control").write_text(f"{down}\n")
     (group / "cgroup.procs").write_text(inside.replace(" ", "\n") + "\n")
@@ -63,6 +64,17 @@ def test_a_group_that_is_not_the_server_s_is_left_as_it_is(
     before = {path: path.read_text() for path in group.iterdir()}
     assert prepared(group, own) is None
     assert {path: path.read_text() for path in group.iterdir()} == before
+
+
+@pytest.mark.parametrize("down", ["", "memory"])
+def test_the_root_of_all_groups_is_left_as_it_is(tmp_path: Path, down: str) -> None:
+    """Another server may be there too, and what it holds is not what an earlier one left."""
+    group = kernel_s(tmp_path, down=down)
+    (group / "cgroup.type").unlink()
+    (group / "evertide-replica-another").mkdir()
+    assert prepared(group, own) is None
+    assert (group / "evertide-replica-another").exists()
+    assert text(group / "cgroup.subtree_control") == down
 
 
 def test_a_controller_that_cannot_be_handed_on_moves_nobody(

@@ -10,6 +10,7 @@ import pytest
 from evertide.catalog.objects import Item, MaterializedView
 from evertide.catalog.replacement_ops import FinishHandoverOp
 from evertide.catalog.transact import transact
+from evertide.sql import views
 from evertide.sql.plan.plans import NoticePlan
 from evertide.sql.plan.replacements.plans import ApplyReplacementPlan
 from evertide.sql.plan.replacements.schema import differences
@@ -96,6 +97,11 @@ REFUSED: Sequence[tuple[str, str, str]] = [
         "CREATE MATERIALIZED VIEW x WITH (APPLY WHEN HYDRATED) AS TABLE t",
         "0A000",
         "APPLY WHEN HYDRATED is for replacements only",
+    ),
+    (
+        "CREATE OR REPLACE MATERIALIZED VIEW r AS SELECT a, b FROM t",
+        "55000",
+        "cannot replace r because it is a replacement itself",
     ),
     (
         "CREATE VIEW x AS SELECT * FROM r",
@@ -370,6 +376,79 @@ def test_an_earlier_version_means_what_it_meant(database: Database) -> None:
     database.run("INSERT INTO t VALUES (1, 10)")
     database.rows[item(database, "ground").item_id] = [(1, 10, 2), (2, 20, 3)]
     assert [row[:2] for row in database.query("SELECT * FROM top_version_1")] == [(1, 10)]
+
+
+def in_schemas(database: Database, query: str) -> None:
+    """A view `top` of this query over sa.t and sb.t, which is handing over to another."""
+    database.run(
+        "CREATE SCHEMA sa; CREATE SCHEMA sb; CREATE TABLE sa.t (a int); CREATE TABLE sb.t (a int);"
+        f"CREATE MATERIALIZED VIEW top AS {query};"
+        "CREATE MATERIALIZED VIEW w REPLACING top AS SELECT a FROM t"
+    )
+    database.run("ALTER MATERIALIZED VIEW top APPLY REPLACEMENT w")
+
+
+QUALIFIED = [
+    "SELECT sa.t.a FROM sa.t WHERE materialize.sa.t.a > 0",
+    "SELECT sa.t.* FROM sa.t, sb.t WHERE sa.t.a = sb.t.a + 1",
+    "SELECT x.a FROM sa.t AS x WHERE EXISTS (SELECT 1 FROM sb.t WHERE sb.t.a < x.a)",
+]
+
+
+@pytest.mark.parametrize("query", QUALIFIED)
+def test_the_old_definition_goes_on_under_the_names_of_then(query: str, database: Database) -> None:
+    in_schemas(database, query)
+    before = item(database, "top").outgoing
+    assert before is not None
+    planned = views.planned_definition(before, database.snapshot)
+    database.run("ALTER SCHEMA sa SWAP WITH sb")
+    views._known.clear()  # a process that starts has planned nothing yet
+    before = item(database, "top").outgoing
+    assert before is not None
+    assert views.planned_definition(before, database.snapshot) == planned
+
+
+@pytest.mark.parametrize("query", QUALIFIED)
+def test_a_restored_definition_names_columns_as_relations_are_called_now(
+    query: str, database: Database
+) -> None:
+    in_schemas(database, query)
+    finish_handover(database, "top")
+    database.run("INSERT INTO sa.t VALUES (2); INSERT INTO sb.t VALUES (1)")
+    database.run("ALTER SCHEMA sa SWAP WITH sb")
+    database.run("ALTER MATERIALIZED VIEW top RESTORE VERSION 1")
+    assert database.query("SELECT a FROM top_version_1") == [(2,)]
+
+
+@pytest.mark.parametrize("query", [QUALIFIED[0], QUALIFIED[2]])
+def test_a_restored_definition_finds_the_columns_of_what_was_renamed(
+    query: str, database: Database
+) -> None:
+    in_schemas(database, query)
+    finish_handover(database, "top")
+    database.run("INSERT INTO sa.t VALUES (2); INSERT INTO sb.t VALUES (1)")
+    database.run("ALTER TABLE sa.t RENAME TO t8; ALTER TABLE sb.t RENAME TO t9")
+    database.run("ALTER MATERIALIZED VIEW top RESTORE VERSION 1")
+    assert database.query("SELECT a FROM top_version_1") == [(2,)]
+
+
+@pytest.mark.parametrize("sql", ["DROP CLUSTER c CASCADE", "DROP OWNED BY joe CASCADE"])
+def test_a_view_does_not_go_with_the_cluster_that_it_leaves(sql: str, database: Database) -> None:
+    database.run(
+        "CREATE ROLE joe; ALTER CLUSTER c OWNER TO joe;"
+        "CREATE MATERIALIZED VIEW top IN CLUSTER c AS TABLE t;"
+        'CREATE MATERIALIZED VIEW w REPLACING top IN CLUSTER "default" AS TABLE t'
+    )
+    database.run("ALTER MATERIALIZED VIEW top APPLY REPLACEMENT w")
+    with pytest.raises(SqlError) as raised:
+        database.plan(sql)
+    assert (raised.value.code, raised.value.detail) == (
+        "55000",
+        'materialized view "top" is still being handed over to its last replacement',
+    )
+    finish_handover(database, "top")
+    database.run(sql)
+    assert item(database, "top").cluster_id in database.snapshot.clusters
 
 
 def test_another_of_the_name_is_not_what_it_read(database: Database) -> None:

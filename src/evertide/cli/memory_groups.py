@@ -81,7 +81,8 @@ def prepared(own: Path, is_own: Callable[[int], bool]) -> MemoryGroups | None:
 
     What an earlier server left behind is taken away.
     """
-    if _MEMORY not in _words(own / "cgroup.controllers"):
+    # The root of all groups, which alone has no type, is no server's: two would share it.
+    if not (own / "cgroup.type").exists() or _MEMORY not in _words(own / "cgroup.controllers"):
         return None
     if not os.access(own / "cgroup.subtree_control", os.W_OK) or not os.access(own, os.W_OK):
         return None

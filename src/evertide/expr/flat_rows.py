@@ -17,7 +17,11 @@ FlatRows: TypeAlias = Callable[[Row], list[Row]]
 
 
 def compile_flat_rows(
-    function: TableFunction, arguments: Sequence[Scalar], *, ordinality: bool
+    function: TableFunction,
+    arguments: Sequence[Scalar],
+    *,
+    ordinality: bool,
+    most: int = MOST_FLAT_ROWS,
 ) -> FlatRows:
     """A function from a row to the columns that its flat map adds, once per row it gives.
 
@@ -31,11 +35,9 @@ def compile_flat_rows(
         values = [argument(row) for argument in compiled]
         if strict and any(value is None for value in values):
             return []
-        given: list[Row] = list(islice(body(*values), MOST_FLAT_ROWS + 1))
-        if len(given) > MOST_FLAT_ROWS:
-            raise ProgramLimitExceeded(
-                f"{function.name} gives more than {MOST_FLAT_ROWS} rows for one row"
-            )
+        given: list[Row] = list(islice(body(*values), most + 1))
+        if len(given) > most:
+            raise ProgramLimitExceeded(f"{function.name} gives more than {most} rows for one row")
         if ordinality:
             given = [(*one, number) for number, one in enumerate(given, start=1)]
         return given

@@ -28,6 +28,22 @@ RECORDS = (
     "SELECT DISTINCT ON ((city, vip)) city, vip FROM customers",
     "SELECT id, row_number() OVER (PARTITION BY (city, vip) ORDER BY (id, name)) FROM customers"
     " ORDER BY id",
+    "SELECT nullif((1, 2), (3, 4)), nullif((1, 2), (1, 2)), nullif((1, NULL::int), (1, NULL::int))",
+    "SELECT nullif((c.id, c.city), (d.id, d.city)) FROM customers c, customers d"
+    " ORDER BY c.id, d.id",
+    "SELECT greatest((1, 2), (1, 3)), least((1, 2), (1, NULL::int))",
+    "SELECT CASE (1, 2) WHEN (1, 2) THEN 3 END",
+    "SELECT (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1) < (1, 1, 1, 1, 1, 1, 1, 1, 1, NULL, 2),"
+    " (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1) <= (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1),"
+    " (1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1) >= (1, 1, 1, 1, 1, 1, NULL, 1, 1, 1, 1)",
+    "SELECT (1, 2) = NULL, NULL <> (1, 2), (1, 2) < NULL, (1, 2) IS DISTINCT FROM NULL",
+    "SELECT nullif((1, 2), NULL), nullif(NULL, (1, 2))",
+    "SELECT id, r IN (SELECT (id, name) FROM customers WHERE id < 3),"
+    " r = ANY (SELECT (id, name) FROM customers), r < ALL (SELECT (id, name) FROM customers)"
+    " FROM (SELECT id, (id, name) AS r FROM customers) AS t ORDER BY id",
+    "SELECT ROW((1, 2)) IN (SELECT (1, 2)), ROW((1, 2)) IN (SELECT (1, NULL::int))",
+    "SELECT city, vip, (city, vip), count(*) FROM customers GROUP BY (city, vip)",
+    "SELECT city, vip, id > 2, count(*) FROM customers GROUP BY ((1, 2), 3)",
     "SELECT coalesce(NULL, ROW(1, 2)), CASE WHEN true THEN (1, 2) ELSE (3, 4) END",
     "SELECT (1, 2)::text || '!', concat((1, 'x'), 3), '' || ROW(1, NULL)",
     "SELECT (1, 2) UNION SELECT (1, 2) UNION ALL SELECT (3, 4)",
@@ -53,4 +69,5 @@ MISTAKES = (
     "SELECT '1'::§pg_catalog.integer",
     "SELECT §nosuch.upper('x')",
     "SELECT id FROM customers OFFSET -1",
+    "SELECT ROW() §IN (SELECT)",
 )

@@ -36,7 +36,7 @@ from evertide.expr.budget import Budget
 from evertide.expr.interpret import Collection, consolidated, evaluate, finish
 from evertide.expr.locality import interpreted_only
 from evertide.expr.recursion import is_recursive
-from evertide.expr.relation import Finishing, Join, Relation
+from evertide.expr.relation import Constant, Finishing, FlatMap, Join, Relation
 from evertide.expr.scalar import Literal, Parameter, Scalar, SessionCall
 from evertide.expr.transform.fold_constants import fold_constants
 from evertide.expr.transform.passes import optimize
@@ -391,8 +391,7 @@ async def compute_rows(read: Read, fetched: Mapping[GlobalId, Collection]) -> li
         found = evaluate(read.relation, fetched.__getitem__, budget)
         return finish(found, read.finishing, read.relation.types)
 
-    few = THREAD_ROWS_JOINED if _joins(read.relation) else THREAD_ROWS
-    if total <= few and not is_recursive(read.relation):  # which may go on without any rows
+    if _is_short(read.relation, total):
         return compute()
     try:
         return await asyncio.to_thread(compute)
@@ -400,8 +399,20 @@ async def compute_rows(read: Read, fetched: Mapping[GlobalId, Collection]) -> li
         budget.cancel()  # nobody waits for it any more, if it still runs
 
 
-def _joins(relation: Relation) -> bool:
-    return any(isinstance(node, Join) for node in walk(relation))
+def _is_short(relation: Relation, total: int) -> bool:
+    """Whether it takes no time over so many rows, as far as one can see."""
+    few = THREAD_ROWS
+    for node in walk(relation):
+        match node:
+            case FlatMap():  # many rows may come of a few, or of none
+                return False
+            case Join():
+                few = min(few, THREAD_ROWS_JOINED)
+            case Constant(rows=rows):
+                total += len(rows)
+            case _:
+                pass
+    return total <= few and not is_recursive(relation)  # which may go on without any rows
 
 
 async def fetch_leaf(

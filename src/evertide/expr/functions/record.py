@@ -62,8 +62,8 @@ def row_key_of(record: SqlType) -> ScalarFunction:
 
 @lru_cache(maxsize=1024)
 def text_of_row(record: SqlType) -> ScalarFunction:
-    """The output form of a row."""
-    return ScalarFunction("text", (record,), TEXT, formatter(record))
+    """The output form of a row, unless that is too long."""
+    return ScalarFunction("text", (record,), TEXT, formatter(record), fallible=True)
 
 
 @lru_cache(maxsize=1024)

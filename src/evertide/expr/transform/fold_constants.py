@@ -3,11 +3,14 @@
 from dataclasses import replace
 from itertools import chain
 from math import prod
+from typing import Final
 
+from evertide.expr.flat_rows import compile_flat_rows
 from evertide.expr.interpret import Collection, consolidated, evaluate
 from evertide.expr.relation import (
     Constant,
     Filter,
+    FlatMap,
     Get,
     Join,
     LetRec,
@@ -20,20 +23,55 @@ from evertide.expr.scalar import Literal
 from evertide.expr.scalar_walk import is_bound
 from evertide.expr.transform.equalities import conjuncts
 from evertide.expr.transform.fold_scalar import TRUE, fold_scalar
+from evertide.vocab.datum import Row
+from evertide.vocab.errors import ProgramLimitExceeded, SqlError
 from evertide.vocab.ids import GlobalId
 
 # Products of constants are left for run time beyond this many rows.
 _MOST_ROWS = 1_000
+# And so are table functions, once those of the whole relation have given as many.
+MOST_FLAT_ROWS: Final = 10_000
 
 
 def fold_constants(relation: Relation) -> Relation:
     """The relation with its constants worked out."""
-    return rewrite_up(relation, _folded)
+    flat_maps = _FlatMaps()
+    return rewrite_up(relation, lambda node: _folded(node, flat_maps))
 
 
-def _folded(node: Relation) -> Relation:
+class _FlatMaps:
+    """Table functions over constants, while few rows come of them."""
+
+    def __init__(self) -> None:
+        self._left = MOST_FLAT_ROWS
+
+    def folded(self, node: FlatMap) -> Relation:
+        if not isinstance(node.input, Constant) or not all(map(is_bound, node.arguments)):
+            return node
+        found: list[tuple[Row, int]] = []
+        for row, count in node.input.rows:
+            if self._left <= 0:
+                return node
+            rows_of = compile_flat_rows(
+                node.function, node.arguments, ordinality=node.ordinality, most=self._left
+            )
+            try:
+                given = rows_of(row)
+            except ProgramLimitExceeded:
+                self._left = 0
+                return node
+            except SqlError:
+                return node  # it fails when it runs
+            self._left -= len(given)
+            found += [(row + one, count) for one in given]
+        return Constant(tuple(consolidated(found, node.types)), node.types)
+
+
+def _folded(node: Relation, flat_maps: _FlatMaps) -> Relation:
     node = rewrite_scalars(node, fold_scalar)
     match node:
+        case FlatMap():
+            return flat_maps.folded(node)
         case Filter():
             node = _fold_filter(node)
         case Union():

@@ -176,8 +176,6 @@ def _position(cursor: Cursor, name: str) -> Special:
     first = expression.expression(cursor, precedence.MATCH + 1)
     if cursor.accept("IN"):
         return name, (expression.expression(cursor, precedence.MATCH + 1), first)
-    if cursor.key == ")":
-        cursor.fail("IN")
     return name, _rest(cursor, first)
 
 

@@ -155,6 +155,9 @@ def _bind_nullif(node: FunctionCall, context: ExpressionContext) -> Scalar:
     # PostgreSQL compares these as they are, so the value keeps its type.
     alike = any(kinds <= family for family in _COMPARED_ACROSS)
     value = pair[0] if alike else equal.arguments[0]
+    if Kind.RECORD in kinds:  # which are compared by keys; beside a row is a row, or NULL
+        rows = is_record(pair[0].type)
+        value = pair[0] if rows else Literal(None, pair[1].type)
     return typed.Case(((equal, Literal(None, value.type)),), value, value.type)
 
 

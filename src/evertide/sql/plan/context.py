@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from evertide.catalog.snapshot import Snapshot
 from evertide.sql.plan.deferred import Deferred
+from evertide.sql.plan.known_rows import KnownRows
 from evertide.sql.plan.origin import Origins
 from evertide.sql.plan.parameters import Parameters
 from evertide.sql.plan.planned import NamedQuery, PlannedQuery
@@ -68,6 +69,7 @@ class QueryContext:
     # Direct dependencies in order of first sight; shared by all parts of a statement.
     dependencies: dict[ItemId, None] = field(default_factory=dict)
     origins: Origins = field(default_factory=Origins)
+    known_rows: KnownRows = field(default_factory=KnownRows)
     named_queries: Mapping[str, NamedQuery | None] = field(default_factory=dict)
     # What the queries around this one see, innermost first.
     outer: tuple[Surroundings, ...] = ()

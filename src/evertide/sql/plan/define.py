@@ -61,6 +61,7 @@ from evertide.vocab.errors import (
     DuplicateTable,
     FeatureNotSupported,
     InvalidTableDefinition,
+    ObjectNotInPrerequisiteState,
     SqlSyntaxError,
     UndefinedParameter,
     WrongObjectType,
@@ -234,6 +235,12 @@ def _view_destination(
         raise WrongObjectType(
             f'"{old.name}" is not a {kind.sql_words}', position=position_of(statement.name.at)
         )
+    if old.replacement is not None:
+        raise ObjectNotInPrerequisiteState(
+            f"cannot replace {old.name} because it is a replacement itself",
+            hint="Drop it, and create another one.",
+            position=position_of(statement.name.at),
+        )
     dependants = [
         one
         for one in query.plan.snapshot.dependants(old.item_id)
@@ -294,7 +301,7 @@ def check_maintainable(relation: Relation, what: str, query: QueryContext, at: i
     local = interpreted_only(inlined)
     if local is not None:
         raise FeatureNotSupported(
-            f"{local} is not supported in a {what}",
+            f"{local} is not supported in {'an' if what == 'index' else 'a'} {what}",
             hint="Create a view instead.",
             position=position_of(at),
         )

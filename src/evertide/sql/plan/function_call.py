@@ -43,6 +43,7 @@ TABLE_FUNCTIONS: Final = frozenset(
 )
 
 
+_COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">=", "is_distinct_from"})
 _SESSION_NAMES: Final = frozenset(name.partition("(")[0] for name in SESSION_CALLS)
 # True of a count of rows up to one, an error beyond.
 (AT_MOST_ONE_ROW,) = find_scalar("mz_at_most_one_row")
@@ -73,8 +74,8 @@ def call_operator(
 ) -> Scalar:
     """The operator that these operands mean, applied to them."""
     arguments = [_current(argument, query) for argument in arguments]
-    if len(arguments) == 2 and all(is_record(argument.type) for argument in arguments):
-        return _compared_records(name, arguments, query, at=at)
+    if name in _COMPARISONS:
+        arguments = _record_keys(arguments, at=at)
     if name == "||":
         arguments = _concatenated(arguments, query)
     with with_position(at):
@@ -90,10 +91,15 @@ def _concatenated(arguments: Sequence[Scalar], query: QueryContext) -> list[Scal
     return [settle(argument, query.parameters) for argument in arguments]
 
 
-def _compared_records(
-    name: str, arguments: Sequence[Scalar], query: QueryContext, *, at: int
-) -> Scalar:
-    """Rows compared as values: field by field, where NULL is equal to NULL."""
+def _record_keys(arguments: Sequence[Scalar], *, at: int) -> Sequence[Scalar]:
+    """Rows are compared as values: field by field, where NULL is equal to NULL."""
+    record = next((one.type for one in arguments if is_record(one.type)), None)
+    if record is not None:
+        arguments = [
+            Literal(None, record) if is_unknown(one) and _is_null(one) else one for one in arguments
+        ]
+    if record is None or not all(is_record(argument.type) for argument in arguments):
+        return arguments
     left, right = ([t for _, t in fields_of(argument.type)] for argument in arguments)
     if len(left) != len(right):
         raise DatatypeMismatch(
@@ -107,15 +113,18 @@ def _compared_records(
                 f" {number}",
                 position=position_of(at),
             )
-    keys = [Call(row_key_of(argument.type), (argument,), BYTEA) for argument in arguments]
-    return call_operator(name, keys, query, at=at)
+    return [Call(row_key_of(argument.type), (argument,), BYTEA) for argument in arguments]
+
+
+def _is_null(scalar: Scalar) -> bool:
+    return isinstance(scalar, Literal) and scalar.value is None
 
 
 def comparison_operands(
     name: str, arguments: Sequence[Scalar], query: QueryContext, *, at: int
 ) -> list[Scalar]:
     """Both sides of a comparison in the types that it takes."""
-    arguments = [_current(argument, query) for argument in arguments]
+    arguments = _record_keys([_current(argument, query) for argument in arguments], at=at)
     with with_position(at):
         found = _operator(name, _types(arguments))
     return coerced_arguments(found.arguments, arguments, query, at=at)

@@ -1,6 +1,6 @@
 """The output columns of a SELECT, and the clauses that may name them: ORDER BY, GROUP BY."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from evertide.expr.scalar import Literal, Parameter, Scalar
@@ -18,6 +18,7 @@ from evertide.sql.syntax.expression import (
     Name,
     NullLiteral,
     NumberLiteral,
+    RowConstructor,
     RowStar,
     Star,
     StringLiteral,
@@ -94,6 +95,15 @@ def bind_key(
         if position is not None:
             return position
     return settle(context.bind(node), context.query.parameters)
+
+
+def group_keys(nodes: Sequence[Expression]) -> Iterator[Expression]:
+    """The keys of GROUP BY: `(a, b)` is two of them."""
+    for node in nodes:
+        if isinstance(node, RowConstructor) and node.fields:
+            yield from group_keys(node.fields)
+        else:
+            yield node
 
 
 def bind_group_key(

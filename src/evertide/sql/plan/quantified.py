@@ -164,6 +164,10 @@ def _matched(
     at: int,
 ) -> tuple[list[Scalar], Relation]:
     """Operands and the query's columns, each pair in the types its comparison takes."""
+    if not operands:
+        raise FeatureNotSupported(
+            "comparing rows without fields is not supported", position=position_of(at)
+        )
     values: list[Scalar] = []
     members: list[Scalar] = []
     for index, operand in enumerate(operands):

@@ -1,7 +1,8 @@
 """Rows that are written out, compared field by field, or counted."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from functools import cache
+from typing import Final, TypeVar
 
 from evertide.expr.functions.table import find_scalar
 from evertide.expr.functions.type_groups import unmodified
@@ -17,6 +18,8 @@ T = TypeVar("T")
 
 # What decides the earlier fields of an ordering, and what the last one must satisfy.
 _STRICT = {"<": "<", "<=": "<", ">": ">", ">=": ">"}
+# Rows of so many fields are compared one field after the other.
+_FEW_FIELDS: Final = 8
 ROW_OPERATORS = ("=", "<>", *_STRICT)
 
 
@@ -59,11 +62,22 @@ def compared_rows(
         case "<>":
             return _any([compare("<>", pair) for pair in pairs])
         case _:
-            decided = compare(operator, pairs[-1])
-            for pair in reversed(pairs[:-1]):
-                equal = _all([compare("=", pair), decided])
-                decided = _any([compare(_STRICT[operator], pair), equal])
-            return decided
+            made = cache(lambda name, index: compare(name, pairs[index]))
+            return _ordered(operator, range(len(pairs)), made)
+
+
+def _ordered(operator: str, fields: Sequence[int], compare: Callable[[str, int], Scalar]) -> Scalar:
+    """The first fields decide, or they are equal and the others do.
+
+    Wide rows are halved: the expression is then only as deep as the logarithm of their width.
+    """
+    if len(fields) == 1:
+        return compare(operator, fields[0])
+    middle = 1 if len(fields) <= _FEW_FIELDS else len(fields) // 2
+    first, others = fields[:middle], fields[middle:]
+    decided = _ordered(_STRICT[operator], first, compare)
+    equal = [compare("=", field) for field in first]
+    return _any([decided, And((*equal, _ordered(operator, others, compare)))])
 
 
 def _all(terms: list[Scalar]) -> Scalar:

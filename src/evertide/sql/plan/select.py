@@ -17,6 +17,7 @@ from evertide.sql.plan.output import (
     bind_group_key,
     bind_items,
     bind_key,
+    group_keys,
     output_scalars,
 )
 from evertide.sql.plan.place import start_of
@@ -68,7 +69,7 @@ def plan_select(
     builder, carry = standing.builder, standing.carry
     if bound.having is not None:
         builder.filter([carry(bound.having)])
-    standing.attach_rest(late)
+    standing.attach_rest(late, query.known_rows)
     # DISTINCT has to compare its columns, so it settles their types.
     keep_untyped = keep_untyped and not select.distinct
     scalars, untyped = output_scalars(bound.items, query.parameters, keep_untyped=keep_untyped)
@@ -82,7 +83,7 @@ def _bind(select: Select, order_by: Sequence[OrderItem], context: ExpressionCont
     before = replace(
         context, clause=Clause.GROUP_BY, deferred=_inner(context), inner=None, windows=None
     )
-    keys = [bind_group_key(node, items, before) for node in select.group_by]
+    keys = [bind_group_key(node, items, before) for node in group_keys(select.group_by)]
     having = None
     if select.having is not None:
         after = replace(context, clause=Clause.HAVING, windows=None)

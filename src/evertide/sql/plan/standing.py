@@ -32,10 +32,10 @@ from evertide.sql.plan.deferred import (
     WindowUse,
     fill_places,
 )
+from evertide.sql.plan.known_rows import KnownRows
 from evertide.sql.plan.record import made_row
 from evertide.sql.plan.rewrite import walk_parts
 from evertide.sql.plan.subquery import attach, with_operand
-from evertide.sql.plan.table_call import known_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +59,16 @@ class Standing:
             elif not isinstance(value, AggregateCall):
                 self.settled[place] = self.attach(value)
 
-    def attach_rest(self, late: Deferred) -> None:
+    def attach_rest(self, late: Deferred, known_rows: KnownRows) -> None:
         """Attach window functions, what is made from them, and last the table functions."""
         self._attach_windows(late)
         for place, value in enumerate(late.values):
             if place not in self.settled and not isinstance(value, RowsUse):
                 assert not isinstance(value, AggregateCall | WindowUse), "those are there"
                 self.settled[place] = self.attach(value)
-        self._attach_rows(late)
+        self._attach_rows(late, known_rows)
 
-    def _attach_rows(self, late: Deferred) -> None:
+    def _attach_rows(self, late: Deferred, known_rows: KnownRows) -> None:
         """Table functions go in step: a row for each of the longest's, others' values NULL."""
         uses = {place: use for place, use in enumerate(late.values) if isinstance(use, RowsUse)}
         if not uses:
@@ -77,7 +77,7 @@ class Standing:
         function = in_step([use.function for use in uses.values()])
         arguments = tuple(self.carry(one) for use in uses.values() for one in use.arguments)
         first = builder.arity
-        known = known_rows(function, arguments)
+        known = known_rows.of(function, arguments)
         if known is None:
             builder.relation = FlatMap(builder.relation, function, arguments)
             builder.nullable += [True] * len(function.columns)

@@ -4,14 +4,9 @@ In a select list such a call has a value for each row that the function gives, a
 on is repeated for them. Several calls go in step: see `Standing.attach_rows`.
 """
 
-from collections.abc import Sequence
-from itertools import islice
-from typing import Final
-
 from evertide.expr.functions.resolution import resolve_table_function
 from evertide.expr.functions.row import TableFunction
-from evertide.expr.relation import Constant
-from evertide.expr.scalar import Literal, Scalar
+from evertide.expr.scalar import Scalar
 from evertide.expr.transform.fold_scalar import fold_scalar
 from evertide.sql.plan.coercion import unify, with_position
 from evertide.sql.plan.deferred import RowsUse
@@ -20,12 +15,7 @@ from evertide.sql.plan.function_call import coerced_arguments
 from evertide.sql.plan.place import start_of
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.expression import FunctionCall
-from evertide.vocab.datum import Row
-from evertide.vocab.errors import FeatureNotSupported, ProgramLimitExceeded
-from evertide.vocab.sql_type import INT8
-
-# Constant arguments give constant rows, up to so many.
-MOST_ROWS: Final = 1_000_000
+from evertide.vocab.errors import FeatureNotSupported
 
 
 def bind_rows(name: str, node: FunctionCall, context: ExpressionContext) -> Scalar:
@@ -61,22 +51,3 @@ def bound_table_call(
         found = resolve_table_function(name, [argument.type for argument in arguments])
     coerced = coerced_arguments(found.arguments, arguments, query, at=node.at)
     return found.function, [fold_scalar(argument) for argument in coerced]
-
-
-def known_rows(
-    function: TableFunction, arguments: Sequence[Scalar], *, ordinality: bool = False
-) -> Constant | None:
-    """The rows of constant arguments; None: the arguments are not constant."""
-    literals = [argument for argument in arguments if isinstance(argument, Literal)]
-    if len(literals) < len(arguments):
-        return None
-    values = [literal.value for literal in literals]
-    given = () if function.strict and None in values else function.body(*values)
-    rows: list[Row] = list(islice(given, MOST_ROWS + 1))
-    if len(rows) > MOST_ROWS:
-        raise ProgramLimitExceeded(f"a series may have {MOST_ROWS} rows at most")
-    types = tuple(sql_type for _, sql_type in function.columns)
-    if ordinality:
-        rows = [(*row, number) for number, row in enumerate(rows, start=1)]
-        types = (*types, INT8)
-    return Constant(tuple((row, 1) for row in rows), types)

@@ -1,6 +1,6 @@
 """Functions in FROM: functions of rows, alone or in step, and plain ones, which give one row.
 
-Where all arguments are constants the rows are worked out at once, so that the query can also run
+Where all arguments are constants a few rows are worked out at once, so that the query can also run
 where table functions cannot.
 """
 
@@ -23,7 +23,7 @@ from evertide.sql.plan.planned import project
 from evertide.sql.plan.scope import Scope, TableName, scope_of
 from evertide.sql.plan.source import Source
 from evertide.sql.plan.subquery import attach_all
-from evertide.sql.plan.table_call import bound_table_call, known_rows
+from evertide.sql.plan.table_call import bound_table_call
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.expression import FunctionCall
 from evertide.sql.syntax.query import FunctionTable
@@ -53,7 +53,10 @@ def plan_function_table(table: FunctionTable, query: QueryContext) -> Source:
         function, given = bound_table_call(name, call, context)
         functions.append(function)
         arguments += given
-    relation = _rows(in_step(functions), arguments, deferred, table)
+    function = in_step(functions)
+    with with_position(table.calls[0].at):
+        known = query.known_rows.of(function, arguments, ordinality=table.with_ordinality)
+    relation = _rows(function, arguments, deferred, table) if known is None else known
     columns = [one for function in functions for one in _columns(function)]
     if len(functions) == 1 and columns == [ColumnDesc(names[0], columns[0].type)]:
         columns = [ColumnDesc(shown, columns[0].type)]  # such a function is named as a whole
@@ -94,10 +97,6 @@ def _value(call: FunctionCall, shown: str, table: FunctionTable, query: QueryCon
 def _rows(
     function: TableFunction, arguments: Sequence[Scalar], deferred: Deferred, table: FunctionTable
 ) -> Relation:
-    with with_position(table.calls[0].at):
-        known = known_rows(function, arguments, ordinality=table.with_ordinality)
-    if known is not None:
-        return known
     builder = RelationBuilder(ONE_ROW, [])
     fill = fill_places(attach_all(deferred, builder))
     width = builder.arity
