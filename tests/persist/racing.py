@@ -1,5 +1,8 @@
 """Writers that race for one shard or one set of tables, and what must hold afterwards."""
 
+import asyncio
+import os
+import subprocess
 from collections import Counter
 from collections.abc import Sequence
 from typing import TypeVar
@@ -16,6 +19,19 @@ from evertide.vocab.update import Update
 T = TypeVar("T")
 DESC = relation_desc(("writer", TEXT), ("number", INT8))
 SHARD = ShardId("s1")
+
+
+async def first_line(process: subprocess.Popen[str]) -> str:
+    """Read byte by byte: communicate() never sees what a buffered read took beyond the line."""
+    assert process.stdout is not None
+    return await asyncio.to_thread(_line_of, process.stdout.fileno())
+
+
+def _line_of(file: int) -> str:
+    found = b""
+    while not found.endswith(b"\n") and (byte := os.read(file, 1)):
+        found += byte
+    return found.decode()
 
 
 async def append_one(client: PersistClient, writer: str, number: int) -> None:

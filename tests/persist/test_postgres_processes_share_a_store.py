@@ -19,7 +19,7 @@ from evertide.persist.store.file import FileBlob
 from evertide.persist.store.postgres import PostgresStore
 from evertide.vocab.ids import Epoch
 from evertide.vocab.timestamp import Timestamp
-from tests.persist.racing import DESC, SHARD, check_rows
+from tests.persist.racing import DESC, SHARD, check_rows, first_line
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -33,11 +33,6 @@ def start(url: str, blob: Path, epoch: Epoch, name: str) -> subprocess.Popen[str
         cwd=ROOT,
         env={**os.environ, "STORE_URL": url},
     )
-
-
-async def first_line(worker: subprocess.Popen[str]) -> str:
-    assert worker.stdout is not None
-    return await asyncio.to_thread(worker.stdout.readline)
 
 
 def acknowledged(name: str, output: str) -> set[tuple[str, int]]:
@@ -99,5 +94,5 @@ async def test_killed_writers_keep_what_they_acknowledged(
             told |= acknowledged(name, first[name] + worker.communicate()[0])
         tried = {(name, number) for name in "abcd" for number in range(20_000)}
         check_rows(await read_rows(store, tmp_path, epoch), told, tried)
-    assert len(told) > 10
+    assert len(told) >= 4, "each was told of one at least"
     await store.close()
