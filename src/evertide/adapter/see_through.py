@@ -27,3 +27,10 @@ async def see_through(
         if not is_done(outcome):
             raise
         return outcome
+
+
+def raise_late_cancel() -> None:
+    """A cancel that came too late for the commit comes in time for the wait after it."""
+    current = asyncio.current_task()
+    if current is not None and current.cancelling():
+        raise asyncio.CancelledError

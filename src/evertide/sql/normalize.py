@@ -4,10 +4,11 @@ A stored definition is planned again later, by other processes, in sessions with
 path, database and cluster: it must not depend on any of them.
 """
 
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import TypeVar, cast
 
 from evertide.sql.pretty import to_sql
+from evertide.sql.rebuild import with_changed_parts
 from evertide.sql.resolve import Destination, NameContext, RelationName, resolve_readable
 from evertide.sql.syntax.definition import (
     CreateIndexStatement,
@@ -16,7 +17,6 @@ from evertide.sql.syntax.definition import (
     CreateViewStatement,
 )
 from evertide.sql.syntax.expression import Name
-from evertide.sql.syntax.literal_values import LiteralValues
 from evertide.sql.syntax.query import Query, TableRef
 
 NodeT = TypeVar("NodeT")
@@ -101,19 +101,7 @@ def _qualified(node: NodeT, names: NameContext, local: frozenset[str]) -> NodeT:
         return cast(NodeT, _qualified_with(node, names, local))
     if isinstance(node, TableRef):
         return cast(NodeT, _qualified_table(node, names, local))
-    if isinstance(node, tuple):
-        parts = tuple(_qualified(part, names, local) for part in node)
-        unchanged = all(one is other for one, other in zip(parts, node, strict=True))
-        return node if unchanged else cast(NodeT, parts)
-    if not is_dataclass(node) or isinstance(node, type | LiteralValues):
-        return node
-    changes: dict[str, object] = {}
-    for field in fields(node):
-        before: object = getattr(node, field.name)
-        after = _qualified(before, names, local)
-        if after is not before:
-            changes[field.name] = after
-    return cast(NodeT, replace(node, **changes)) if changes else node
+    return with_changed_parts(node, lambda part: _qualified(part, names, local))
 
 
 def _qualified_with(query: Query, names: NameContext, local: frozenset[str]) -> Query:

@@ -1,11 +1,11 @@
 """Stored definitions whose relations have other names now."""
 
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias, TypeVar, cast
 
+from evertide.sql.rebuild import with_changed_parts
 from evertide.sql.syntax.expression import Name, Star
-from evertide.sql.syntax.literal_values import LiteralValues
 from evertide.sql.syntax.query import TableAlias, TableRef
 
 NodeT = TypeVar("NodeT")
@@ -32,19 +32,7 @@ def with_relations(node: NodeT, relation: Renaming, column: Renaming = unchanged
     if isinstance(node, Star) and node.qualifier:
         *qualifier, _ = column((*node.qualifier, "*"))
         return cast(NodeT, replace(node, qualifier=tuple(qualifier)))
-    if isinstance(node, tuple):
-        members = tuple(with_relations(member, relation, column) for member in node)
-        same = all(one is other for one, other in zip(members, node, strict=True))
-        return node if same else cast(NodeT, members)
-    if not is_dataclass(node) or isinstance(node, type | LiteralValues):
-        return node
-    changes: dict[str, object] = {}
-    for field in fields(node):
-        before: object = getattr(node, field.name)
-        after = with_relations(before, relation, column)
-        if after is not before:
-            changes[field.name] = after
-    return cast(NodeT, replace(node, **changes)) if changes else node
+    return with_changed_parts(node, lambda part: with_relations(part, relation, column))
 
 
 def _table(node: TableRef, relation: Renaming) -> TableRef:

@@ -14,6 +14,7 @@ from evertide.adapter.ddl.append import append_with_shards
 from evertide.adapter.ddl.entry import run_ddl
 from evertide.adapter.ddl.staging import target_upper
 from evertide.adapter.environment import Environment
+from evertide.adapter.see_through import raise_late_cancel
 from evertide.adapter.session import Session
 from evertide.catalog.objects import Item, MaterializedView
 from evertide.catalog.replacement_ops import FinishHandoverOp
@@ -43,19 +44,12 @@ async def run_apply(
     if ready is not None:
         await run_ddl(partial(applying.planned, plan_again), session, env, ready)
     try:
-        _raise_late_cancel()
+        raise_late_cancel()
         await applying.wait_until_taken()
     except asyncio.CancelledError:
         session.notices.append(Notice("WARNING", "01000", _GOES_ON))
         raise
     return CommandResponse(TAG)
-
-
-def _raise_late_cancel() -> None:
-    """A cancel that came too late for the commit comes in time for the wait."""
-    current = asyncio.current_task()
-    if current is not None and current.cancelling():
-        raise asyncio.CancelledError
 
 
 def _refuse_idle(target: Item, snapshot: Snapshot) -> None:

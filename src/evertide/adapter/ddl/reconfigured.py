@@ -4,8 +4,7 @@ The intent is in the catalog, so whoever waits may be cancelled or go away: it g
 How it ended is in the catalog too, whichever process ended it.
 """
 
-import asyncio
-
+from evertide.adapter.see_through import raise_late_cancel
 from evertide.catalog.objects import (
     Cluster,
     EndedReconfiguration,
@@ -22,13 +21,8 @@ from evertide.vocab.errors import ObjectNotInPrerequisiteState, QueryCanceled, S
 async def wait_reconfigured(
     plan: ReconfigureClusterPlan, started_at_ms: int, catalog: CatalogService
 ) -> None:
-    """Returns once the cluster is what was asked for; raises if it never will be.
-
-    A cancel that came too late for the commit comes in time for the wait.
-    """
-    current = asyncio.current_task()
-    if current is not None and current.cancelling():
-        raise asyncio.CancelledError
+    """Returns once the cluster is what was asked for; raises if it never will be."""
+    raise_late_cancel()
     snapshot = await catalog.current()
     while not is_reconfigured(plan, started_at_ms, snapshot):
         snapshot = await catalog.snapshot_at(snapshot.upper)
