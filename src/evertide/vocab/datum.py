@@ -18,6 +18,8 @@ A datum is the *physical* value of its column's SqlType; it does not say its own
 | uuid                           | bytes, 16 of them                                       |
 | jsonb                          | str, canonical compact text: keys sorted, numbers reduced |
 | array, list, record            | tuple of datums                                         |
+| map                            | tuple of (key, value), in key order                     |
+| ranges                         | (lower, upper, has_lower, has_upper); see EMPTY_RANGE   |
 | SQL NULL                       | None                                                    |
 
 Integers for dates and times carry PostgreSQL's whole range and its infinities, which neither
@@ -44,6 +46,8 @@ class Interval(NamedTuple):
         return ((self.months * 30) + self.days) * MICROS_PER_DAY + self.micros
 
 
+# No range has an end that is in it and lies at infinity, so this stands for the empty one.
+EMPTY_RANGE = (None, None, True, True)
 MICROS_PER_DAY = 86_400_000_000
 DATE_INFINITY = 2**31 - 1
 DATE_MINUS_INFINITY = -(2**31)

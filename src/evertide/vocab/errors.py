@@ -54,6 +54,10 @@ class InvalidAuthorization(SqlError):
     sqlstate = "28000"
 
 
+class InvalidPassword(SqlError):
+    sqlstate = "28P01"
+
+
 class InvalidName(SqlError):
     sqlstate = "42602"
 
@@ -304,6 +308,14 @@ class IoError(SqlError):
 
 class DataCorrupted(SqlError):
     sqlstate = "XX001"
+
+
+class InvalidSavepoint(SqlError):
+    sqlstate = "3B001"
+
+
+class CannotChangeParameter(SqlError):
+    sqlstate = "55P02"
 
 
 class InternalError(SqlError):

@@ -1,6 +1,6 @@
 """SQL types as values, with the PostgreSQL OIDs that clients know them by."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -35,6 +35,12 @@ class Kind(StrEnum):
     UINT4 = "uint4"
     UINT8 = "uint8"
     MZ_TIMESTAMP = "mz_timestamp"
+    INT4RANGE = "int4range"
+    INT8RANGE = "int8range"
+    NUMRANGE = "numrange"
+    DATERANGE = "daterange"
+    TSRANGE = "tsrange"
+    TSTZRANGE = "tstzrange"
     ARRAY = "array"
     LIST = "list"
     MAP = "map"
@@ -71,6 +77,12 @@ _OIDS: dict[Kind, tuple[int, int]] = {
     Kind.RECORD: (2249, 2287),
     Kind.UUID: (2950, 2951),
     Kind.JSONB: (3802, 3807),
+    Kind.INT4RANGE: (3904, 3905),
+    Kind.NUMRANGE: (3906, 3907),
+    Kind.TSRANGE: (3908, 3909),
+    Kind.TSTZRANGE: (3910, 3911),
+    Kind.DATERANGE: (3912, 3913),
+    Kind.INT8RANGE: (3926, 3927),
     # The peer's own types keep the numbers its clients know.
     Kind.LIST: (16384, 0),
     Kind.MAP: (16385, 0),
@@ -79,6 +91,9 @@ _OIDS: dict[Kind, tuple[int, int]] = {
     Kind.UINT8: (16464, 16465),
     Kind.MZ_TIMESTAMP: (16552, 16553),
 }
+
+# Kinds whose precision is a number of digits after the second.
+TIMED = frozenset({Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.INTERVAL})
 
 _LENGTHS: dict[Kind, int] = {
     Kind.BOOL: 1, Kind.CHAR: 1, Kind.NAME: 64, Kind.INT2: 2, Kind.INT4: 4, Kind.INT8: 8,
@@ -101,9 +116,11 @@ _SQL_NAMES: dict[Kind, str] = {
 class SqlType:
     """One type of a column or an expression.
 
-    `precision` and `scale` are those of numeric(p, s); `length` that of varchar(n) and char(n).
+    `precision` and `scale` are those of numeric(p, s), `precision` alone is that of times and
+    intervals: digits after the second; `length` is that of varchar(n) and char(n).
     None means unconstrained. `element` is set for arrays, lists and maps only, `fields` (names and
-    types) for records only.
+    types) for records only. `name` is what a user calls the type: it is told, but makes no
+    difference.
     """
 
     kind: Kind
@@ -112,6 +129,7 @@ class SqlType:
     length: int | None = None
     element: "SqlType | None" = None
     fields: "tuple[tuple[str, SqlType], ...] | None" = None
+    name: str | None = field(default=None, compare=False, repr=False)
 
     @property
     def oid(self) -> int:
@@ -120,6 +138,11 @@ class SqlType:
             assert self.element is not None, "an array has an element type"
             return _OIDS[self.element.kind][1]
         return _OIDS[self.kind][0]
+
+    @property
+    def is_braced(self) -> bool:
+        """Whether values stand unquoted, in braces of their own, in lists and maps."""
+        return self.kind in (Kind.LIST, Kind.MAP)
 
     @property
     def type_length(self) -> int:
@@ -131,14 +154,18 @@ class SqlType:
         """pg_attribute.atttypmod: precision and scale, or length, packed as PostgreSQL does."""
         if self.kind is Kind.NUMERIC and self.precision is not None:
             return ((self.precision << 16) | (self.scale or 0)) + 4
+        if self.kind in TIMED and self.precision is not None:
+            return self.precision
         return -1 if self.length is None else self.length + 4
 
     def __str__(self) -> str:
         """The type as SQL spells it, for errors and SHOW.
 
-        >>> str(SqlType(Kind.NUMERIC, precision=10, scale=2)), str(INT8)
-        ('numeric(10,2)', 'bigint')
+        >>> str(SqlType(Kind.NUMERIC, precision=10, scale=2)), str(SqlType(Kind.TIME, precision=3))
+        ('numeric(10,2)', 'time(3) without time zone')
         """
+        if self.name is not None:
+            return self.name
         if self.kind is Kind.ARRAY:
             return f"{self.element}[]"
         if self.kind is Kind.LIST:
@@ -146,8 +173,11 @@ class SqlType:
         if self.kind is Kind.MAP:
             return f"map[text=>{self.element}]"
         if self.fields is not None:
-            return f"record({','.join(f'{name}: {field}' for name, field in self.fields)})"
+            return f"record({','.join(f'{name}: {type_}' for name, type_ in self.fields)})"
         name = _SQL_NAMES.get(self.kind, self.kind.value)
+        if self.kind in TIMED and self.precision is not None:
+            word, _, rest = name.partition(" ")
+            return f"{word}({self.precision}) {rest}".rstrip()
         if self.precision is not None:
             return f"{name}({self.precision},{self.scale or 0})"
         return name if self.length is None else f"{name}({self.length})"
@@ -174,10 +204,30 @@ NAME = SqlType(Kind.NAME)
 MZ_TIMESTAMP = SqlType(Kind.MZ_TIMESTAMP)
 UNKNOWN = SqlType(Kind.UNKNOWN)
 
+# The types of ranges, and what their bounds are.
+RANGE_BASES: dict[Kind, SqlType] = {
+    Kind.INT4RANGE: INT4,
+    Kind.INT8RANGE: INT8,
+    Kind.NUMRANGE: NUMERIC,
+    Kind.DATERANGE: DATE,
+    Kind.TSRANGE: TIMESTAMP,
+    Kind.TSTZRANGE: TIMESTAMPTZ,
+}
+
 
 def array_of(element: SqlType) -> SqlType:
     """The array type with these elements."""
     return SqlType(Kind.ARRAY, element=element)
+
+
+def list_of(element: SqlType) -> SqlType:
+    """The list type with these elements, which may be lists."""
+    return SqlType(Kind.LIST, element=element)
+
+
+def map_of(value: SqlType) -> SqlType:
+    """The type of maps from text to these values."""
+    return SqlType(Kind.MAP, element=value)
 
 
 def record_of(*fields: tuple[str, SqlType]) -> SqlType:
