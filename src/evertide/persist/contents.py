@@ -203,7 +203,7 @@ def _has_deceptive(sql_type: SqlType, column: pa.ChunkedArray) -> bool:
             found = pc.or_(pc.is_nan(column), pc.equal(column, 0.0))
         case Kind.NUMERIC:
             found = pc.equal(column, _NAN)
-        case Kind.ARRAY | Kind.LIST:
+        case Kind.ARRAY | Kind.LIST | Kind.MAP:
             return row_identity((sql_type,)) is not None
         case _:
             return False

@@ -21,9 +21,9 @@ import pyarrow as pa
 from evertide.persist.coding.keys import encode_key, encode_row_key, key_encoder, row_key_encoder
 from evertide.persist.coding.numeric import decode_numeric, encode_numeric
 from evertide.persist.coding.numeric_column import MANY_NUMERICS, decode_numerics
-from evertide.vocab.datum import Datum, Interval
+from evertide.vocab.datum import EMPTY_RANGE, Datum, Interval
 from evertide.vocab.relation_desc import RelationDesc
-from evertide.vocab.sql_type import Kind, SqlType
+from evertide.vocab.sql_type import RANGE_BASES, Kind, SqlType
 
 __all__ = [
     "arrow_type", "decode_column", "decode_numeric", "encode_column", "encode_key",
@@ -32,6 +32,7 @@ __all__ = [
 ]  # fmt: skip
 
 ArrowColumn: TypeAlias = "pa.Array | pa.ChunkedArray"
+Pairs: TypeAlias = "tuple[tuple[str, Datum], ...]"
 
 _UINT8_OFFSET: Final = 2**63
 _INTERVAL_FIELDS: Final = (
@@ -43,6 +44,7 @@ _INTERVAL: Final = pa.struct(_INTERVAL_FIELDS)
 _LIST_FIELD: Final = "element"
 _ARRAY_SUFFIX: Final = "[]"
 _LIST_SUFFIX: Final = " list"
+_MAP_PREFIX: Final = "map["
 
 _ARROW_TYPES: Final[dict[Kind, pa.DataType]] = {
     Kind.BOOL: pa.bool_(),
@@ -88,10 +90,10 @@ _SPARK_NAMES: Final[dict[pa.DataType, str]] = {
 
 
 def is_storable(sql_type: SqlType) -> bool:
-    """Whether columns of this type can be stored; map, record and unknown cannot."""
-    if sql_type.kind in (Kind.ARRAY, Kind.LIST):
+    """Whether columns of this type can be stored; record and unknown cannot."""
+    if sql_type.kind in (Kind.ARRAY, Kind.LIST, Kind.MAP):
         return sql_type.element is not None and is_storable(sql_type.element)
-    return sql_type.kind in _ARROW_TYPES
+    return sql_type.kind in _ARROW_TYPES or sql_type.kind in RANGE_BASES
 
 
 @lru_cache(maxsize=4096)
@@ -99,6 +101,10 @@ def arrow_type(sql_type: SqlType) -> pa.DataType:
     """The Arrow and Parquet type of a column."""
     if sql_type.kind in (Kind.ARRAY, Kind.LIST):
         return pa.list_(pa.field(_LIST_FIELD, arrow_type(_element(sql_type))))
+    if sql_type.kind is Kind.MAP:
+        return pa.list_(pa.field(_LIST_FIELD, pa.struct(_pair_fields(sql_type))))
+    if sql_type.kind in RANGE_BASES:
+        return pa.struct(_range_fields(sql_type))
     return _ARROW_TYPES[sql_type.kind]
 
 
@@ -111,6 +117,11 @@ def spark_type_name(sql_type: SqlType) -> str:
     """
     if sql_type.kind in (Kind.ARRAY, Kind.LIST):
         return f"array<{spark_type_name(_element(sql_type))}>"
+    if sql_type.kind is Kind.MAP:
+        return f"array<struct<key:string,value:{spark_type_name(_element(sql_type))}>>"
+    if sql_type.kind in RANGE_BASES:
+        bound = spark_type_name(RANGE_BASES[sql_type.kind])
+        return f"struct<lower:{bound},upper:{bound},bounds:int>"
     return _SPARK_NAMES[_ARROW_TYPES[sql_type.kind]]
 
 
@@ -126,6 +137,8 @@ def type_name(sql_type: SqlType) -> str:
         return type_name(_element(sql_type)) + _ARRAY_SUFFIX
     if sql_type.kind is Kind.LIST:
         return type_name(_element(sql_type)) + _LIST_SUFFIX
+    if sql_type.kind is Kind.MAP:
+        return f"{_MAP_PREFIX}{type_name(_element(sql_type))}]"
     return sql_type.kind.value
 
 
@@ -140,6 +153,8 @@ def type_named(name: str) -> SqlType:
         return SqlType(Kind.ARRAY, element=type_named(name.removesuffix(_ARRAY_SUFFIX)))
     if name.endswith(_LIST_SUFFIX):
         return SqlType(Kind.LIST, element=type_named(name.removesuffix(_LIST_SUFFIX)))
+    if name.startswith(_MAP_PREFIX):
+        return SqlType(Kind.MAP, element=type_named(name[len(_MAP_PREFIX) : -1]))
     return SqlType(Kind(name))
 
 
@@ -166,6 +181,10 @@ def encode_column(sql_type: SqlType, datums: Sequence[Datum]) -> pa.Array:
             return _encode_intervals(cast(Sequence[Interval | None], datums))
         case Kind.ARRAY | Kind.LIST:
             return _encode_lists(sql_type, cast(Sequence[tuple[Datum, ...] | None], datums))
+        case Kind.MAP:
+            return _encode_maps(sql_type, cast("Sequence[Pairs | None]", datums))
+        case kind if kind in RANGE_BASES:
+            return _encode_ranges(sql_type, cast(Sequence[tuple[Datum, ...] | None], datums))
         case _:
             return pa.array(datums, type=_ARROW_TYPES[sql_type.kind])
 
@@ -181,6 +200,10 @@ def decode_column(sql_type: SqlType, array: ArrowColumn) -> list[Datum]:
             return _decode_intervals(one_chunk(array))
         case Kind.ARRAY | Kind.LIST:
             return _decode_lists(sql_type, one_chunk(array))
+        case Kind.MAP:
+            return _decode_maps(sql_type, one_chunk(array))
+        case kind if kind in RANGE_BASES:
+            return _decode_ranges(sql_type, one_chunk(array))
         case _:
             return _plain(array)
 
@@ -261,8 +284,66 @@ def _encode_lists(sql_type: SqlType, datums: Sequence[tuple[Datum, ...] | None])
     )
 
 
+def _pair_fields(sql_type: SqlType) -> list[pa.Field]:
+    """A map is a list of these, in the order of keys."""
+    return [pa.field("key", pa.string()), pa.field("value", arrow_type(_element(sql_type)))]
+
+
+def _encode_maps(sql_type: SqlType, datums: "Sequence[Pairs | None]") -> pa.Array:
+    pairs = [pair for datum in datums if datum is not None for pair in datum]
+    ends = accumulate((0 if datum is None else len(datum) for datum in datums), initial=0)
+    keys = pa.array([key for key, _ in pairs], type=pa.string())
+    values = encode_column(_element(sql_type), [value for _, value in pairs])
+    return pa.ListArray.from_arrays(
+        pa.array(list(ends), type=pa.int32()),
+        pa.StructArray.from_arrays([keys, values], fields=_pair_fields(sql_type)),
+        type=arrow_type(sql_type),
+        mask=pa.array([datum is None for datum in datums], type=pa.bool_()),
+    )
+
+
+def _decode_maps(sql_type: SqlType, array: pa.Array) -> list[Datum]:
+    keys, values = array.flatten().flatten()
+    decoded = decode_column(_element(sql_type), values)
+    return _cut(list(zip(_plain(keys), decoded, strict=True)), array)
+
+
+def _range_fields(sql_type: SqlType) -> list[pa.Field]:
+    """`bounds`: 1 if the lower one is in the range, plus 2 if the upper one is."""
+    bound = arrow_type(RANGE_BASES[sql_type.kind])
+    return [pa.field("lower", bound), pa.field("upper", bound), pa.field("bounds", pa.int32())]
+
+
+def _encode_ranges(sql_type: SqlType, datums: Sequence[tuple[Datum, ...] | None]) -> pa.Array:
+    base = RANGE_BASES[sql_type.kind]
+    given = [datum or EMPTY_RANGE for datum in datums]
+    flags = [int(bool(parts[2])) + 2 * int(bool(parts[3])) for parts in given]
+    arrays = [
+        encode_column(base, [parts[0] for parts in given]),
+        encode_column(base, [parts[1] for parts in given]),
+        pa.array(flags, type=pa.int32()),
+    ]
+    nulls = pa.array([datum is None for datum in datums], type=pa.bool_())
+    return pa.StructArray.from_arrays(arrays, fields=_range_fields(sql_type), mask=nulls)
+
+
+def _decode_ranges(sql_type: SqlType, array: pa.Array) -> list[Datum]:
+    base = RANGE_BASES[sql_type.kind]
+    lowers, uppers = (decode_column(base, array.field(name)) for name in ("lower", "upper"))
+    flags = cast("list[int | None]", _plain(array.field("bounds")))
+    valid = array.is_valid().to_numpy(zero_copy_only=False).tolist()
+    return [
+        None if not ok or flag is None else (lower, upper, bool(flag & 1), bool(flag & 2))
+        for lower, upper, flag, ok in zip(lowers, uppers, flags, valid, strict=True)
+    ]
+
+
 def _decode_lists(sql_type: SqlType, array: pa.Array) -> list[Datum]:
-    elements = decode_column(_element(sql_type), array.flatten())
+    return _cut(decode_column(_element(sql_type), array.flatten()), array)
+
+
+def _cut(elements: Sequence[Datum], array: pa.Array) -> list[Datum]:
+    """Elements as the tuples that they stand in."""
     lengths = cast("list[int | None]", _plain(array.value_lengths()))
     decoded: list[Datum] = []
     start = 0

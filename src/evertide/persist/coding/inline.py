@@ -23,7 +23,7 @@ from evertide.persist.coding.updates import PlainUpdate, UpdateColumns
 from evertide.persist.faults import Corrupt
 from evertide.vocab.datum import Interval, Row
 from evertide.vocab.relation_desc import RelationDesc
-from evertide.vocab.sql_type import Kind, SqlType
+from evertide.vocab.sql_type import RANGE_BASES, Kind, SqlType
 from evertide.vocab.timestamp import Timestamp
 
 MSGPACK_VERSION: Final = b"\x01"
@@ -150,4 +150,11 @@ def _python_type(sql_type: SqlType) -> object:
     if sql_type.kind in (Kind.ARRAY, Kind.LIST):
         assert sql_type.element is not None, "an array or list has an element type"
         return tuple.__class_getitem__((_optional(sql_type.element), ...))
+    if sql_type.kind in RANGE_BASES:
+        bound = _optional(RANGE_BASES[sql_type.kind])
+        return tuple.__class_getitem__((bound, bound, bool, bool))
+    if sql_type.kind is Kind.MAP:
+        assert sql_type.element is not None, "a map has a value type"
+        pair = tuple.__class_getitem__((str, _optional(sql_type.element)))
+        return tuple.__class_getitem__((pair, ...))
     return _PYTHON_TYPES.get(sql_type.kind, int)

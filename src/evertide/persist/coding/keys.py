@@ -12,6 +12,8 @@ representation and are equal in SQL have one key; a key therefore does not decod
     interval                 its span in microseconds, 12 bytes
     uuid                     its 16 bytes
     arrays, lists            keys of the elements, then 00
+    maps                     keys of key and value in turn, then 00
+    ranges                   00 if empty, else 01 and the bounds' keys; see _range_encoder
     jsonb                    PostgreSQL's btree order; see _json_key
 """
 
@@ -23,8 +25,8 @@ from struct import Struct
 from typing import Final, TypeAlias, TypeVar, cast
 
 from evertide.persist.coding.numeric import encode_numeric
-from evertide.vocab.datum import Datum, Interval, Row
-from evertide.vocab.sql_type import Kind, SqlType
+from evertide.vocab.datum import EMPTY_RANGE, Datum, Interval, Row
+from evertide.vocab.sql_type import RANGE_BASES, Kind, SqlType
 
 KeyEncoder: TypeAlias = Callable[[Datum], bytes]
 _Json: TypeAlias = "dict[str, _Json] | list[_Json] | str | Decimal | bool | None"
@@ -73,6 +75,11 @@ def key_encoder(sql_type: SqlType) -> KeyEncoder:
     if sql_type.kind in (Kind.ARRAY, Kind.LIST):
         assert sql_type.element is not None, "an array or list has an element type"
         return _sequence_encoder(key_encoder(sql_type.element))
+    if sql_type.kind is Kind.MAP:
+        assert sql_type.element is not None, "a map has a value type"
+        return _map_encoder(key_encoder(sql_type.element))
+    if sql_type.kind in RANGE_BASES:
+        return _range_encoder(key_encoder(RANGE_BASES[sql_type.kind]))
     if sql_type.fields is not None:
         return _record_encoder([key_encoder(field) for _, field in sql_type.fields])
     return _ENCODERS[sql_type.kind]
@@ -89,6 +96,28 @@ def _sequence_encoder(encode: KeyEncoder) -> KeyEncoder:
         return b"\x01" + b"".join([encode(datum) for datum in datums]) + b"\x00"
 
     return _nullable(sequence_key)
+
+
+def _map_encoder(encode: KeyEncoder) -> KeyEncoder:
+    def map_key(pairs: tuple[tuple[str, Datum], ...]) -> bytes:
+        parts = [_text_key(key) + encode(value) for key, value in pairs]
+        return b"\x01" + b"".join(parts) + b"\x00"
+
+    return _nullable(map_key)
+
+
+def _range_encoder(encode: KeyEncoder) -> KeyEncoder:
+    """Empty first; then by the lower bound, of which none is least, and by the upper bound."""
+
+    def range_key(datum: tuple[Datum, ...]) -> bytes:
+        if datum == EMPTY_RANGE:
+            return b"\x01\x00"
+        lower, upper, has_lower, has_upper = datum
+        low = b"\x00" if lower is None else encode(lower) + (b"\x00" if has_lower else b"\x01")
+        high = _NULL if upper is None else encode(upper) + (b"\x01" if has_upper else b"\x00")
+        return b"\x01\x01" + low + high
+
+    return _nullable(range_key)
 
 
 def _record_encoder(encoders: Sequence[KeyEncoder]) -> KeyEncoder:

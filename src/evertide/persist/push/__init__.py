@@ -2,6 +2,7 @@
 
 Hints, never truth: a lost one costs time, because watchers also look by themselves now and then.
 
-notify (the protocol, and one process), hub (processes of one host, over a socket), listen
-(processes over PostgreSQL), watch (waiting, in one process).
+notify (the protocol, and one process), attention (who wants to be told), doorbell (processes of one
+host, from thread to process), hub (the same by way of the supervisor), listen (processes over
+PostgreSQL), watch (waiting, in one process).
 """

@@ -2,8 +2,9 @@
 
 The thread that has just committed tells the others itself: they begin while its own event loop has
 yet to wake up. Every process has a socket of its own in one directory, and a message is a single
-datagram, so nobody stands in between and threads need no lock. A receiver that does not keep up is
-told in another way (hub.py); one that is gone leaves nothing to wait for.
+datagram, so nobody stands in between and threads need no lock. Marks beside the sockets say who is
+to be told (attention.py). A receiver that does not keep up is told in another way (hub.py); one
+that is gone leaves nothing to wait for.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from typing import Final, cast
 
 import msgspec
 
+from evertide.persist.push.attention import Attention, attentive, clear_marks
 from evertide.persist.push.notify import MOST_NAMED, OnChange
 from evertide.vocab.ids import ShardId
 
@@ -33,6 +35,8 @@ class Doorbell:
         self._directory = directory
         # Short: such an address may have about a hundred bytes in all.
         self._name = f"{os.getpid():x}{os.urandom(2).hex()}"
+        # What this process is to be told of.
+        self.attention = Attention(directory, self._name)
         self._socket: socket.socket | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -43,9 +47,11 @@ class Doorbell:
         listening.bind(str(self._directory / self._name))
         self._socket, self._loop = listening, asyncio.get_running_loop()
         self._loop.add_reader(listening.fileno(), self._receive, listening, on_change)
+        self.attention.show()
 
     def close(self) -> None:
         """Neither hear nor tell any more."""
+        self.attention.hide()
         listening, self._socket = self._socket, None
         if listening is not None and self._loop is not None:
             self._loop.remove_reader(listening.fileno())
@@ -53,17 +59,17 @@ class Doorbell:
             (self._directory / self._name).unlink(missing_ok=True)
 
     def ring(self, shard_ids: Collection[ShardId]) -> bool:
-        """Tell all others, from any thread. False: some of them must be told in another way."""
+        """Tell those who want it, from any thread. False: some must be told in another way."""
         sender = self._socket
         if sender is None:
             return False
-        encoded = msgspec.msgpack.encode(list(shard_ids) if len(shard_ids) <= MOST_NAMED else None)
-        message = encoded if len(encoded) <= _LARGEST_BYTES else msgspec.msgpack.encode(None)
         told = True
         try:
-            for name in os.listdir(self._directory):
-                if name != self._name:
-                    told &= self._send(sender, message, str(self._directory / name))
+            few = shard_ids if len(shard_ids) <= MOST_NAMED else None
+            names = attentive(os.listdir(self._directory), few) - {self._name}
+            message = _message(few) if names else b""
+            for name in names:
+                told &= self._send(sender, message, f"{self._directory}/{name}")
         except OSError:
             return False  # the directory or the socket went: this process is ending
         return told
@@ -75,6 +81,7 @@ class Doorbell:
             # Nobody is there any more: it was killed, or has just ended.
             with suppress(OSError):
                 os.unlink(address)
+            clear_marks(self._directory, os.path.basename(address))
         except BlockingIOError:
             return False
         return True
@@ -94,3 +101,8 @@ class Doorbell:
             heard.update(dict.fromkeys(cast("list[ShardId]", shard_ids)))
         if heard:
             on_change(list(heard))
+
+
+def _message(shard_ids: Collection[ShardId] | None) -> bytes:
+    encoded = msgspec.msgpack.encode(None if shard_ids is None else list(shard_ids))
+    return encoded if len(encoded) <= _LARGEST_BYTES else msgspec.msgpack.encode(None)

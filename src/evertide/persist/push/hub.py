@@ -17,6 +17,7 @@ from typing import Final, cast
 
 import msgspec
 
+from evertide.persist.push.attention import Attention
 from evertide.persist.push.doorbell import Doorbell
 from evertide.persist.push.notify import MOST_NAMED, LocalNotifier, OnChange, Pending
 from evertide.persist.push.write_now import write_now
@@ -125,7 +126,22 @@ class HubClient:
 
     def subscribe(self, on_change: OnChange) -> Callable[[], None]:
         """Call back for changes made by other processes."""
-        return self._subscribers.subscribe(on_change)
+        end = self._subscribers.subscribe(on_change)
+        if self._bell is None:
+            return end
+        attention = self._bell.attention
+        attention.want(None)
+
+        def unsubscribe() -> None:
+            end()
+            attention.unwant(None)
+
+        return unsubscribe
+
+    def subscribe_chosen(self, on_change: OnChange) -> "ChosenShards":
+        """The same for changes of shards that are chosen, and perhaps of others."""
+        attention = None if self._bell is None else self._bell.attention
+        return ChosenShards(attention, self._subscribers.subscribe(on_change))
 
     async def _stay_connected(self) -> None:
         loop = asyncio.get_running_loop()
@@ -154,6 +170,33 @@ class HubClient:
         if self._unsent:
             self._connection.send(self._unsent.take())
         self._subscribers.tell(None)
+
+
+class ChosenShards:
+    """What one subscriber wants to be told of."""
+
+    def __init__(self, attention: Attention | None, end: Callable[[], None]) -> None:
+        self._attention = attention
+        self._end = end
+        self._wanted: set[ShardId] = set()
+
+    def want(self, shard_id: ShardId) -> None:
+        """To be called before looking at the shard."""
+        if self._attention is not None and shard_id not in self._wanted:
+            self._wanted.add(shard_id)
+            self._attention.want(shard_id)
+
+    def unwant(self, shard_id: ShardId) -> None:
+        """Nobody waits for it any more."""
+        if self._attention is not None and shard_id in self._wanted:
+            self._wanted.remove(shard_id)
+            self._attention.unwant(shard_id)
+
+    def end(self) -> None:
+        """Hear of nothing any more."""
+        self._end()
+        for shard_id in list(self._wanted):
+            self.unwant(shard_id)
 
 
 class _Connection(asyncio.Protocol):

@@ -1,7 +1,7 @@
 """Who must look again: changes of shards, pushed to watchers."""
 
 from collections.abc import Callable, Collection
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from evertide.vocab.ids import ShardId
 
@@ -21,6 +21,31 @@ class Notifier(Protocol):
 
     def subscribe(self, on_change: OnChange) -> Callable[[], None]:
         """Call back on the event loop from now on; the result ends it."""
+        ...
+
+
+@runtime_checkable
+class ChoosyNotifier(Protocol):
+    """A notifier that tells of no more than is wanted, where that spares work."""
+
+    def subscribe_chosen(self, on_change: OnChange) -> "Choice":
+        """Call back for the shards that are wanted by then, and perhaps for others."""
+        ...
+
+
+class Choice(Protocol):
+    """What one subscriber wants."""
+
+    def want(self, shard_id: ShardId) -> None:
+        """To be called before looking at the shard: from then on its changes are told."""
+        ...
+
+    def unwant(self, shard_id: ShardId) -> None:
+        """Nobody waits for it any more."""
+        ...
+
+    def end(self) -> None:
+        """Want nothing any more."""
         ...
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
-from evertide.persist.push.notify import Notifier
+from evertide.persist.push.notify import Choice, ChoosyNotifier, Notifier
 from evertide.vocab.ids import ShardId
 
 T = TypeVar("T")
@@ -45,7 +45,13 @@ class Watch:
         # In the order in which they came, so that they are woken in an order that repeats.
         self._signals: defaultdict[ShardId, dict[Signal, None]] = defaultdict(dict)
         self._notifier = notifier
-        self._unsubscribe = notifier.subscribe(self.wake)
+        # Others are told which shards are watched here, if that spares somebody something.
+        self._choice: Choice | None = None
+        if isinstance(notifier, ChoosyNotifier):
+            self._choice = notifier.subscribe_chosen(self.wake)
+            self._unsubscribe = self._choice.end
+        else:
+            self._unsubscribe = notifier.subscribe(self.wake)
 
     def close(self) -> None:
         """Hear of other processes' changes no longer."""
@@ -68,6 +74,8 @@ class Watch:
         signal = Signal()
         for shard_id in shard_ids:
             self._signals[shard_id][signal] = None
+            if self._choice is not None:
+                self._choice.want(shard_id)
         try:
             yield signal
         finally:
@@ -75,6 +83,8 @@ class Watch:
                 self._signals[shard_id].pop(signal, None)
                 if not self._signals[shard_id]:
                     del self._signals[shard_id]
+                    if self._choice is not None:
+                        self._choice.unwant(shard_id)
 
     async def until(
         self,

@@ -183,7 +183,8 @@ def from_keys(keys: pa.Table, schema: pa.Schema) -> pa.Table:
     for field in schema:
         if pa.types.is_struct(field.type):
             children = [keys[name].combine_chunks() for name in _child_names(field)]
-            missing = children[0].is_null()
+            # A range may lack bounds, but always says which of them are in it.
+            missing = children[-1].is_null()
             columns.append(
                 pa.StructArray.from_arrays(children, fields=list(field.type), mask=missing)
             )

@@ -1,9 +1,10 @@
 """Shards that were dropped for good: their contents go, and what is left says so.
 
-A dropped shard stays as it was for a while, for whoever is still reading it or wants it back. Then
-it is purged: without batches, with since and upper at the end of all times. Nothing is readable
-there, so a read is answered BelowSince, an append Forgotten, and a restore Purged. The record stays
-for good: it is what tells the shard's parts from a stranger's.
+A dropped shard stays as it was for a while, for whoever is still reading it, and for as long as
+somebody holds it to bring it back (shelf.py). Then it is purged: without batches, with since and
+upper at the end of all times. Nothing is readable there, so a read is answered BelowSince, an
+append Forgotten, and a restore Purged. The record stays for good: it is what tells the shard's
+parts from a stranger's.
 """
 
 from typing import Final
@@ -13,7 +14,7 @@ import msgspec
 from evertide.persist.state import Changed, NotPurgeable, ShardState, drop_expired
 from evertide.vocab.timestamp import EMPTY_FRONTIER
 
-DROP_GRACE_MS: Final = 24 * 3_600_000
+DROP_GRACE_MS: Final = 3_600_000
 
 
 def is_purged(state: ShardState) -> bool:
