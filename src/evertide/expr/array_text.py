@@ -1,6 +1,6 @@
-"""Arrays, lists and maps as text: `{1,NULL,"a b"}`, `{a=>1}`, with PostgreSQL's quoting.
+"""Arrays and lists as text: `{1,NULL,"a b"}`, with PostgreSQL's quoting.
 
-A list of lists is a tuple of tuples and nested braces.
+What has braces of its own, a list or a map, stands in them as it is: `{{1},{2,3}}`.
 """
 
 import re
@@ -10,16 +10,13 @@ from evertide.vocab.datum import Datum
 from evertide.vocab.errors import (
     FeatureNotSupported,
     InvalidTextRepresentation,
-    ProgramLimitExceeded,
 )
-
-# Lists may be nested; arrays have one dimension.
-MAX_DEPTH = 64
 
 _BLANKS = " \t\n\r\v\f"
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _BARE = re.compile(r'(?:[^{}",\\]|\\.)+', re.DOTALL)
+_BRACE = re.compile(r'[{}]|"(?:[^"\\]|\\.)*"|\\.', re.DOTALL)
 _NEEDS_QUOTES = re.compile(r'[{}",\\ \t\n\r\v\f]|^$|^null$', re.IGNORECASE)
 _BOUNDS = re.compile(r"\s*(?:\[\s*[+-]?\d+\s*(?::\s*[+-]?\d+\s*)?\])+\s*=", re.ASCII)
 
@@ -32,38 +29,59 @@ def quote_element(text: str) -> str:
     return f'"{escaped}"'
 
 
-def array_text(elements: Datum, format_element: Callable[[Datum], str]) -> str:
-    """An array or list; `format_element` gives the text of a non-NULL element."""
+def array_text(
+    elements: Datum, format_element: Callable[[Datum], str], *, braced: bool = False
+) -> str:
+    """An array or list; `format_element` gives the text of a non-NULL element.
+
+    `braced`: that text has braces of its own, and is not quoted.
+    """
     assert isinstance(elements, tuple), "an array is a tuple"
     parts = []
     for element in elements:
         if element is None:
             parts.append("NULL")
-        elif type(element) is tuple:  # an Interval is a tuple too, but an element
-            parts.append(array_text(element, format_element))
         else:
-            parts.append(quote_element(format_element(element)))
+            shown = format_element(element)
+            parts.append(shown if braced else quote_element(shown))
     return f"{{{','.join(parts)}}}"
+
+
+def braces_end(text: str, start: int) -> int | None:
+    """Where the braces that open at `start` are closed; quoted ones do not count."""
+    depth = 0
+    for found in _BRACE.finditer(text, start):
+        depth += {"{": 1, "}": -1}.get(found.group(), 0)
+        if not depth:
+            return found.end()
+    return None
 
 
 class ArrayReader:
     """Reads one array literal."""
 
     def __init__(
-        self, text: str, parse_element: Callable[[str], Datum], type_word: str = "array"
+        self,
+        text: str,
+        parse_element: Callable[[str], Datum],
+        type_word: str = "array",
+        *,
+        braced: bool = False,
     ) -> None:
         self._text = text
         self._position = 0
         self._parse_element = parse_element
         self._type_word = type_word
+        # Elements have braces of their own.
+        self._braced = braced
 
     def read(self) -> tuple[Datum, ...]:
-        """All elements; nested braces give nested tuples."""
+        """All elements."""
         bounds = _BOUNDS.match(self._text)
         if bounds is not None:
             self._position = bounds.end()
         self._skip_blanks()
-        elements = self._read_braces(depth=1)
+        elements = self._read_braces()
         self._skip_blanks()
         if self._position < len(self._text):
             raise self._malformed()
@@ -85,32 +103,35 @@ class ArrayReader:
         self._position += 1
         return True
 
-    def _read_braces(self, depth: int) -> tuple[Datum, ...]:
-        if depth > MAX_DEPTH:
-            raise ProgramLimitExceeded(f"list nested deeper than {MAX_DEPTH} levels")
+    def _read_braces(self) -> tuple[Datum, ...]:
         if not self._take("{"):
             raise self._malformed()
         self._skip_blanks()
         if self._take("}"):
             return ()
-        elements = [self._read_element(depth)]
+        elements = [self._read_element()]
         while self._take(","):
-            elements.append(self._read_element(depth))
+            elements.append(self._read_element())
         if not self._take("}"):
             raise self._malformed()
         return tuple(elements)
 
-    def _read_element(self, depth: int) -> Datum:
+    def _read_element(self) -> Datum:
         self._skip_blanks()
-        element: Datum
-        if self._peek() == "{":
-            if self._type_word == "array":
-                raise FeatureNotSupported("arrays of several dimensions are not supported")
-            element = self._read_braces(depth + 1)
-        else:
-            element = self._read_scalar()
+        element = self._read_nested() if self._peek() == "{" else self._read_scalar()
         self._skip_blanks()
         return element
+
+    def _read_nested(self) -> Datum:
+        if not self._braced:
+            if self._type_word == "array":
+                raise FeatureNotSupported("arrays of several dimensions are not supported")
+            raise self._malformed()
+        start, end = self._position, braces_end(self._text, self._position)
+        if end is None:
+            raise self._malformed()
+        self._position = end
+        return self._parse_element(self._text[start:end])
 
     def _read_scalar(self) -> Datum:
         quoted = _QUOTED.match(self._text, self._position)

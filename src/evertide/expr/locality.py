@@ -6,7 +6,7 @@ from evertide.expr.relation_walk import scalars_of
 from evertide.expr.scalar import Call, Scalar
 from evertide.expr.scalar_walk import children
 from evertide.expr.traverse import walk
-from evertide.vocab.sql_type import Kind
+from evertide.vocab.sql_type import Kind, SqlType
 
 
 def interpreted_only(relation: Relation) -> str | None:
@@ -27,7 +27,12 @@ def interpreted_only(relation: Relation) -> str | None:
 
 def _has_row(scalar: Scalar) -> bool:
     """Rows have no place in stored columns, nor in Spark's."""
-    return scalar.type.kind is Kind.RECORD or any(_has_row(part) for part in children(scalar))
+    return _is_of_rows(scalar.type) or any(_has_row(part) for part in children(scalar))
+
+
+def _is_of_rows(sql_type: SqlType) -> bool:
+    held = sql_type.element
+    return sql_type.kind is Kind.RECORD or (held is not None and _is_of_rows(held))
 
 
 def _catalog_function(scalar: Scalar) -> str | None:

@@ -37,6 +37,8 @@ def settle(value: Decimal) -> Decimal:
     if not value.is_finite():
         return NAN if value.is_nan() else value
     rounded = _ROUNDED.plus(value)
+    if rounded.is_infinite():  # an exponent beyond Python's own
+        raise NumericOutOfRange("value out of range: overflow")
     if not rounded:
         return Decimal(0)
     first_digit = rounded.adjusted()

@@ -30,7 +30,7 @@ T = TypeVar("T")
 _PECULIAR: Final = frozenset(
     {
         Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC, Kind.INTERVAL, Kind.BPCHAR, Kind.ARRAY, Kind.LIST,
-        Kind.RECORD,
+        Kind.MAP, Kind.RECORD, Kind.NUMRANGE,
     }
 )  # fmt: skip
 _AMBIGUOUS: Final = frozenset({Kind.FLOAT4, Kind.FLOAT8, Kind.INTERVAL, Kind.BPCHAR})
@@ -41,7 +41,7 @@ _NAN: Final = "NaN"
 
 def is_ambiguous(sql_type: SqlType) -> bool:
     """Whether values of the type can be equal in SQL and still look different."""
-    if sql_type.kind in (Kind.ARRAY, Kind.LIST):
+    if sql_type.kind in (Kind.ARRAY, Kind.LIST, Kind.MAP):
         assert sql_type.element is not None, "an array or list has an element type"
         return is_ambiguous(sql_type.element)
     if sql_type.fields is not None:
@@ -120,12 +120,12 @@ def identity_function(types: Types) -> RowKey | None:
 
 
 def _needs_identity(sql_type: SqlType) -> bool:
-    if sql_type.kind in (Kind.ARRAY, Kind.LIST):
+    if sql_type.kind in (Kind.ARRAY, Kind.LIST, Kind.MAP):
         assert sql_type.element is not None, "an array or list has an element type"
         return _needs_identity(sql_type.element)
     if sql_type.fields is not None:
         return any(_needs_identity(field) for _, field in sql_type.fields)
-    return sql_type.kind in (Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC)
+    return sql_type.kind in (Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC, Kind.NUMRANGE)
 
 
 def _careful_identity(row: Row, odd: tuple[int, ...]) -> Hashable:

@@ -28,10 +28,10 @@ from evertide.expr.scalar import (
     SessionCall,
 )
 from evertide.vocab.datum import Datum, Interval, Row
-from evertide.vocab.sql_type import Kind, SqlType
+from evertide.vocab.sql_type import RANGE_BASES, Kind, SqlType
 
 # Kinds whose datums are not plain as they are.
-_CHANGED = frozenset({Kind.NUMERIC, Kind.INTERVAL, Kind.ARRAY, Kind.LIST})
+_CHANGED = frozenset({Kind.NUMERIC, Kind.INTERVAL, Kind.ARRAY, Kind.LIST, Kind.MAP, *RANGE_BASES})
 # What msgpack can hold.
 Plain: TypeAlias = "bool | int | float | str | bytes | list[Plain] | None"
 # Finds a row of the function table by its signature.
@@ -105,6 +105,14 @@ def plain_datum(sql_type: SqlType, datum: Datum) -> Plain:
             if sql_type.element.kind not in _CHANGED:
                 return cast("list[Plain]", list(parts))
             return [plain_datum(sql_type.element, part) for part in parts]
+        case kind if kind in RANGE_BASES:
+            lower, upper, *ends = cast("tuple[Datum, ...]", datum)
+            bounds = [plain_datum(RANGE_BASES[kind], bound) for bound in (lower, upper)]
+            return [*bounds, *cast("list[Plain]", ends)]
+        case Kind.MAP:
+            assert sql_type.element is not None, "a map has a value type"
+            pairs = cast("tuple[tuple[str, Datum], ...]", datum)
+            return [[key, plain_datum(sql_type.element, value)] for key, value in pairs]
         case Kind.RECORD:
             given = zip(sql_type.fields or (), cast("tuple[Datum, ...]", datum), strict=True)
             return [plain_datum(field, part) for (_, field), part in given]
@@ -124,6 +132,14 @@ def read_datum(sql_type: SqlType, plain: Plain) -> Datum:
         case Kind.ARRAY | Kind.LIST:
             assert sql_type.element is not None, "an array or list has an element type"
             return tuple([read_datum(sql_type.element, part) for part in as_list(plain)])
+        case kind if kind in RANGE_BASES:
+            low, high, *ends = as_list(plain)
+            bounds = [read_datum(RANGE_BASES[kind], bound) for bound in (low, high)]
+            return (*bounds, *(end is True for end in ends))
+        case Kind.MAP:
+            assert sql_type.element is not None, "a map has a value type"
+            entries = [as_list(entry) for entry in as_list(plain)]
+            return tuple([(as_str(e[0]), read_datum(sql_type.element, e[1])) for e in entries])
         case Kind.RECORD:
             given = zip(sql_type.fields or (), as_list(plain), strict=True)
             return tuple([read_datum(field, part) for (_, field), part in given])

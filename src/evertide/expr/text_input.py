@@ -16,12 +16,16 @@ from evertide.expr.interval_text import parse_interval
 from evertide.expr.json_value import parse_jsonb
 from evertide.expr.map_text import parse_map
 from evertide.expr.numeric_value import parse_integer, parse_numeric
+from evertide.expr.range_text import parse_range
 from evertide.expr.type_modifier import (
     fit_bpchar,
     fit_char,
+    fit_interval,
     fit_name,
     fit_numeric,
+    fit_timestamp,
     fit_varchar,
+    round_micros,
 )
 from evertide.expr.type_names import type_oid
 from evertide.vocab.datum import Datum
@@ -36,7 +40,7 @@ from evertide.vocab.errors import (
     UndefinedObject,
     UndefinedTable,
 )
-from evertide.vocab.sql_type import Kind, SqlType
+from evertide.vocab.sql_type import RANGE_BASES, Kind, SqlType
 
 Parser = Callable[[str], Datum]
 
@@ -53,6 +57,7 @@ _TRUE = {"t", "tr", "tru", "true", "y", "ye", "yes", "on", "1"}
 _FALSE = {"f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0"}
 _UUID = re.compile(r"(\{)?((?:[0-9a-f]{4}-?){7}[0-9a-f]{4})(?(1)\})", re.ASCII | re.IGNORECASE)
 _BYTEA_ESCAPE = re.compile(rb"\\(\\|[0-3][0-7]{2})?")
+_BETWEEN_BYTES = re.compile(r"[ \t\r\n]*(\S\S|\Z)")
 _DIGITS = re.compile(r"\s*\d+\s*", re.ASCII)
 
 
@@ -68,6 +73,8 @@ def parser(sql_type: SqlType) -> Parser:
         return _nested_parser(sql_type)
     if sql_type.kind is Kind.MAP:
         return _map_parser(sql_type)
+    if sql_type.kind in RANGE_BASES:
+        return parse_range(sql_type)
     if sql_type.kind in _RANGES:
         return _integer_parser(sql_type)
     if sql_type.precision is not None or sql_type.length is not None:
@@ -81,6 +88,8 @@ def parser(sql_type: SqlType) -> Parser:
 def _integer_parser(sql_type: SqlType) -> Parser:
     least, greatest = _RANGES[sql_type.kind]
     name = str(sql_type)
+    if sql_type.kind is Kind.OID:  # PostgreSQL takes it from the other end, too
+        return lambda text: parse_integer(text, name, -(2**31), greatest) % 2**32
     return lambda text: parse_integer(text, name, least, greatest)
 
 
@@ -94,23 +103,29 @@ def _modified_parser(sql_type: SqlType) -> Parser:
             return lambda text: fit_varchar(_text(text), length, explicit=False)
         case Kind.BPCHAR:
             return lambda text: fit_bpchar(_text(text), length, explicit=False)
+        case Kind.TIME:
+            return lambda text: round_micros(parse_time(text), sql_type.precision or 0)
+        case Kind.TIMESTAMP:
+            return lambda text: fit_timestamp(parse_timestamp(text), sql_type.precision or 0)
+        case Kind.TIMESTAMPTZ:
+            return lambda text: fit_timestamp(parse_timestamptz(text), sql_type.precision or 0)
+        case Kind.INTERVAL:
+            return lambda text: fit_interval(parse_interval(text), sql_type.precision or 0)
         case _:
             return _PARSERS[sql_type.kind]
 
 
 def _nested_parser(sql_type: SqlType) -> Parser:
     assert sql_type.element is not None, "an array has an element type"
-    element, word = sql_type.element, sql_type.kind.value
-    while element.kind is Kind.LIST and element.element is not None:
-        element = element.element  # nested braces are nested lists
-    parse_element = parser(element)
-    return lambda text: ArrayReader(text, parse_element, word).read()
+    parse_element, word = parser(sql_type.element), sql_type.kind.value
+    braced = sql_type.element.is_braced
+    return lambda text: ArrayReader(text, parse_element, word, braced=braced).read()
 
 
 def _map_parser(sql_type: SqlType) -> Parser:
     assert sql_type.element is not None, "a map has a value type"
-    parse_value = parser(sql_type.element)
-    return lambda text: parse_map(text, parse_value)
+    parse_value, braced = parser(sql_type.element), sql_type.element.is_braced
+    return lambda text: parse_map(text, parse_value, braced=braced)
 
 
 def _text(text: str) -> str:
@@ -146,7 +161,8 @@ def _bytea(text: str) -> bytes:
 
 
 def _bytea_hex(digits: str) -> bytes:
-    digits = "".join(digits.split())
+    # Blanks may stand between bytes, not in one.
+    digits = _BETWEEN_BYTES.sub(r"\1", digits)
     for digit in digits:
         if digit not in "0123456789abcdefABCDEF":
             raise InvalidParameterValue(f'invalid hexadecimal digit: "{digit}"')

@@ -16,11 +16,12 @@ from evertide.expr.float_text import float4_text, float8_text
 from evertide.expr.interval_text import format_interval
 from evertide.expr.map_text import map_text
 from evertide.expr.numeric_value import numeric_text
+from evertide.expr.range_text import range_text
 from evertide.expr.record_text import record_text
 from evertide.expr.type_names import type_name
 from evertide.vocab.datum import Datum
 from evertide.vocab.errors import FeatureNotSupported
-from evertide.vocab.sql_type import Kind, SqlType
+from evertide.vocab.sql_type import RANGE_BASES, Kind, SqlType
 
 Formatter = Callable[[Datum], str]
 _T = TypeVar("_T")
@@ -38,8 +39,10 @@ def formatter(sql_type: SqlType) -> Formatter:
         return _nested_formatter(sql_type)
     if sql_type.kind is Kind.MAP:
         assert sql_type.element is not None, "a map has a value type"
-        format_value = formatter(sql_type.element)
-        return lambda datum: map_text(datum, format_value)
+        format_value, braced = formatter(sql_type.element), sql_type.element.is_braced
+        return lambda datum: map_text(datum, format_value, braced=braced)
+    if sql_type.kind in RANGE_BASES:
+        return range_text(sql_type)
     if sql_type.fields is not None:
         formatters = [formatter(field) for _, field in sql_type.fields]
         return lambda datum: record_text(datum, formatters)
@@ -52,10 +55,8 @@ def formatter(sql_type: SqlType) -> Formatter:
 def _nested_formatter(sql_type: SqlType) -> Formatter:
     element = sql_type.element
     assert element is not None, "an array has an element type"
-    while element.kind is Kind.LIST and element.element is not None:
-        element = element.element  # nested lists are nested braces
-    format_element = formatter(element)
-    return lambda datum: array_text(datum, format_element)
+    format_element, braced = formatter(element), element.is_braced
+    return lambda datum: array_text(datum, format_element, braced=braced)
 
 
 def _typed(write: Callable[[_T], str]) -> Formatter:

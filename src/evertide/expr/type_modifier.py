@@ -1,15 +1,19 @@
-"""What a type's modifier does to a value: numeric(p,s), varchar(n), char(n), name."""
+"""What a type's modifier does to a value: numeric(p,s), varchar(n), char(n), timestamp(p), name."""
 
 from decimal import Decimal
 
 from evertide.expr.numeric_value import round_half_away, settle
-from evertide.vocab.datum import NUMERIC_DIGITS
+from evertide.vocab.datum import NUMERIC_DIGITS, TS_INFINITY, TS_MINUS_INFINITY, Interval
 from evertide.vocab.errors import (
+    DatetimeFieldOverflow,
     InvalidParameterValue,
     NumericOutOfRange,
     StringDataRightTruncation,
 )
 
+MICROSECOND_DIGITS = 6
+# PostgreSQL rounds away from the start of 2000, where its clock begins.
+_CLOCK = 946_684_800_000_000
 NAME_BYTES = 63
 MAX_LENGTH = 10_485_760
 
@@ -45,6 +49,39 @@ def fit_bpchar(text: str, length: int, explicit: bool) -> str:
     if len(text) > length and not explicit and text[length:].strip(" "):
         raise StringDataRightTruncation(f"value too long for type character({length})")
     return text[:length].ljust(length)
+
+
+def round_micros(micros: int, digits: int) -> int:
+    """So many digits after the second; halves go away from zero.
+
+    >>> round_micros(1_250_000, 1), round_micros(-1_250_000, 1)
+    (1300000, -1300000)
+    """
+    if not 0 <= digits <= MICROSECOND_DIGITS:
+        raise InvalidParameterValue(
+            f"precision must be between 0 and {MICROSECOND_DIGITS}, not {digits}"
+        )
+    unit: int = 10 ** (MICROSECOND_DIGITS - digits)
+    rounded = (abs(micros) + unit // 2) // unit * unit
+    return rounded if micros >= 0 else -rounded
+
+
+def fit_timestamp(micros: int, digits: int) -> int:
+    """A timestamp with so many digits after the second."""
+    if micros in (TS_INFINITY, TS_MINUS_INFINITY):
+        return micros
+    rounded = round_micros(micros - _CLOCK, digits) + _CLOCK
+    if not TS_MINUS_INFINITY < rounded < TS_INFINITY:
+        raise DatetimeFieldOverflow("timestamp out of range")
+    return rounded
+
+
+def fit_interval(interval: Interval, digits: int) -> Interval:
+    """An interval with so many digits after the second."""
+    micros = round_micros(interval.micros, digits)
+    if not -(2**63) <= micros < 2**63:
+        raise DatetimeFieldOverflow("interval out of range")
+    return interval._replace(micros=micros)
 
 
 def _check_length(length: int) -> None:

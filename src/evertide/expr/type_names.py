@@ -17,7 +17,8 @@ _ALIASES = {
 # Types of things that no value of a column can be: what functions take and give.
 PSEUDO_TYPES: dict[str, int] = {
     "any": 2276, "anyarray": 2277, "anyelement": 2283, "anynonarray": 2776, "cstring": 2275,
-    "event_trigger": 3838, "internal": 2281, "record": 2249, "trigger": 2279, "void": 2278,
+    "anyrange": 3831, "event_trigger": 3838, "internal": 2281, "record": 2249, "trigger": 2279,
+    "void": 2278,
 }  # fmt: skip
 _PSEUDO_NAMES: dict[int, str] = {
     **{oid: f'"{name}"' if name == "any" else name for name, oid in PSEUDO_TYPES.items()},

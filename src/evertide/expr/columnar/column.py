@@ -94,7 +94,7 @@ def nbytes(column: Column) -> int:
 
 def is_number(sql_type: SqlType) -> bool:
     """Whether columns of this type are Numbers."""
-    if sql_type.kind in (Kind.ARRAY, Kind.LIST):
+    if sql_type.kind in (Kind.ARRAY, Kind.LIST, Kind.MAP):
         return False
     physical = arrow_type(sql_type)
     return physical in _WIDE or physical == pa.bool_()

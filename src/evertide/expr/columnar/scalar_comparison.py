@@ -25,7 +25,7 @@ from evertide.expr.columnar.scalar_kernel import (
 )
 from evertide.expr.columnar.scalar_numeric import at_one_scale
 from evertide.expr.functions.build import Types
-from evertide.expr.functions.comparison import COMPARED
+from evertide.expr.functions.comparison import IN_COLUMNS
 from evertide.expr.functions.type_groups import BPCHAR, FLOATS
 from evertide.expr.scalar import Scalar
 from evertide.vocab.datum import MICROS_PER_DAY
@@ -156,7 +156,7 @@ def _build(sql_type: SqlType, name: str) -> Build | None:
 def _kernels() -> dict[tuple[str, Types], Build]:
     found = {
         (name, (sql_type, sql_type)): _build(sql_type, name)
-        for sql_type in COMPARED
+        for sql_type in IN_COLUMNS
         for name in _NUMBERS
     }
     for both in ((FLOAT4, FLOAT8), (FLOAT8, FLOAT4)):
@@ -164,7 +164,7 @@ def _kernels() -> dict[tuple[str, Types], Build]:
     built: dict[tuple[str, Types], Build] = {
         key: build for key, build in found.items() if build is not None
     }
-    for sql_type in COMPARED:
+    for sql_type in IN_COLUMNS:
         both = (sql_type, sql_type)
         built["is_distinct_from", both] = _distinct(built["=", both])
     return built

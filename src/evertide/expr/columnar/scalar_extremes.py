@@ -10,7 +10,7 @@ from evertide.expr.columnar.column import Numbers
 from evertide.expr.columnar.scalar_choice import chosen
 from evertide.expr.columnar.scalar_kernel import Apply, Build, Part, Parts, null_mask
 from evertide.expr.functions.build import Types
-from evertide.expr.functions.comparison import COMPARED
+from evertide.expr.functions.comparison import IN_COLUMNS
 from evertide.expr.scalar import Scalar
 from evertide.vocab.sql_type import JSONB
 
@@ -43,7 +43,7 @@ def _better(compare: Apply, part: Part, best: Part) -> Part:
 
 KERNELS: Final[dict[tuple[str, Types], Build]] = {
     (name, (sql_type,)): _extreme(scalar_comparison.KERNELS[symbol, (sql_type, sql_type)])
-    for sql_type in COMPARED
+    for sql_type in IN_COLUMNS
     for name, symbol in (("greatest", ">"), ("least", "<"))
     if sql_type != JSONB
 }

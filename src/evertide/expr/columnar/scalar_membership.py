@@ -19,7 +19,7 @@ from evertide.expr.columnar.scalar_kernel import (
     null_mask,
 )
 from evertide.expr.functions.build import Types
-from evertide.expr.functions.comparison import COMPARED, ROWS
+from evertide.expr.functions.comparison import IN_COLUMNS, ROWS
 from evertide.expr.functions.type_groups import BPCHAR
 from evertide.expr.scalar import Call, Literal, Scalar
 from evertide.vocab.datum import Datum
@@ -29,7 +29,7 @@ Membership: TypeAlias = Callable[[Part], Numbers]
 
 # Fewer comparisons than these are as fast one by one.
 _WORTHWHILE: Final = 3
-_TYPES: Final = frozenset(COMPARED) - {INTERVAL}
+_TYPES: Final = frozenset(IN_COLUMNS) - {INTERVAL}
 _EQUALITIES: Final = frozenset(
     row for row in ROWS if row.name == "=" and row.arguments[0] in _TYPES
 )

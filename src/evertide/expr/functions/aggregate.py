@@ -11,8 +11,9 @@ from operator import and_, or_, xor
 from typing import Final
 
 from evertide.expr.float_text import to_float4
-from evertide.expr.functions.comparison import COMPARED
+from evertide.expr.functions.comparison import IN_COLUMNS
 from evertide.expr.functions.datetime_arithmetic import divide_interval
+from evertide.expr.functions.made_aggregate import made_packing
 from evertide.expr.functions.numeric import divide
 from evertide.expr.functions.row import Accumulator, AggregateFunction, ScalarFunction
 from evertide.expr.functions.statistics import ROWS as STATISTICS
@@ -186,7 +187,7 @@ _COUNTS: Final = (
 )
 _EXTREMES: Final = tuple(
     _rows_aggregate(name, (t,), t, body)
-    for t in (*COMPARED, *ARRAYS, *LISTS)
+    for t in (*IN_COLUMNS, *ARRAYS, *LISTS)
     for name, body in (("min", _first), ("max", _last))
 )
 
@@ -231,7 +232,7 @@ _PACKED: Final = _collections()
 
 def packing(aggregate: AggregateFunction) -> ScalarFunction | None:
     """What makes one datum of the aggregate's arguments; None: it has one and skips NULLs."""
-    return _PACKED.get(aggregate)
+    return _PACKED.get(aggregate) or made_packing(aggregate)
 
 
 AGGREGATES: Final = (

@@ -9,11 +9,12 @@ from evertide.expr.functions.row import ScalarFunction
 from evertide.expr.functions.type_groups import SCALARS, TEXT_ARRAY
 from evertide.expr.text_output import formatter
 from evertide.vocab.datum import Datum
-from evertide.vocab.sql_type import BOOL, INT4, TEXT, Kind, SqlType, array_of
+from evertide.vocab.sql_type import BOOL, INT4, TEXT, SqlType, array_of, list_of
 
 Elements = tuple[Datum, ...]
 # Longer arrays are looked up in, not gone through.
 _LONG: Final = 16
+_GET: Final = "CASE WHEN {1} >= 1 THEN try_element_at({0}, {1}) END"
 # Spark's size of NULL depends on settings.
 _SIZE: Final = "CASE WHEN {0} IS NOT NULL THEN size({0}) END"
 
@@ -160,33 +161,38 @@ def _build_rows(element: SqlType) -> list[ScalarFunction]:
         _lenient("||", (element, array), array, prepend),
         _lenient("||", (array, array), array, join),
         ScalarFunction("array", (element,), array, _construct, strict=False, variadic=True),
-        ScalarFunction(
-            "list",
-            (element,),
-            SqlType(Kind.LIST, element=element),
-            _construct,
-            strict=False,
-            variadic=True,
-        ),
     ]
 
 
 def _size_rows(element: SqlType) -> list[ScalarFunction]:
     array = array_of(element)
-    lists = SqlType(Kind.LIST, element=element)
-    spark_get = "CASE WHEN {1} >= 1 THEN try_element_at({0}, {1}) END"
     return [
         total("array_length", (array, INT4), INT4, _length),
         total("array_upper", (array, INT4), INT4, _length),
         total("array_lower", (array, INT4), INT4, _lower),
         total("array_ndims", (array,), INT4, _dimensions),
         total("cardinality", (array,), INT4, len, _SIZE),
-        total("array_get", (array, INT4), element, _get, spark_get),
-        total("array_get", (lists, INT4), element, _get, spark_get),
+        total("array_get", (array, INT4), element, _get, _GET),
         total("array_slice", (array, INT4, INT4), array, _slice),
+    ]
+
+
+def held_rows(lists: SqlType) -> list[ScalarFunction]:
+    """What lists have as arrays have it."""
+    element = lists.element
+    assert element is not None, "a list has an element type"
+    return [
+        total("array_get", (lists, INT4), element, _get, _GET),
         total("array_slice", (lists, INT4, INT4), lists, _slice),
         total("list_length", (lists,), INT4, len, _SIZE),
+        ScalarFunction("list", (element,), lists, _construct, strict=False, variadic=True),
     ]
+
+
+def array_rows(element: SqlType) -> list[ScalarFunction]:
+    """All functions of arrays of this element."""
+    families = (_size_rows, _search_rows, _build_rows, _text_rows)
+    return [row for family in families for row in family(element)]
 
 
 def _text_rows(element: SqlType) -> list[ScalarFunction]:
@@ -220,12 +226,8 @@ def split_text(text: str | None, separator: str | None, null: str | None = None)
 
 
 ROWS: Final = (
-    *(
-        row
-        for element in SCALARS
-        for family in (_size_rows, _search_rows, _build_rows, _text_rows)
-        for row in family(element)
-    ),
+    *(row for element in SCALARS for row in array_rows(element)),
+    *(row for element in SCALARS for row in held_rows(list_of(element))),
     _lenient("string_to_array", (TEXT, TEXT), TEXT_ARRAY, split_text),
     _lenient("string_to_array", (TEXT, TEXT, TEXT), TEXT_ARRAY, split_text),
 )

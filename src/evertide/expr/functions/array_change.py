@@ -1,15 +1,15 @@
-"""Functions that search arrays through, change or cut them; and lists put together."""
+"""Functions that search arrays through, change or cut them."""
 
 from collections.abc import Callable
 from typing import Final
 
 from evertide.expr.data_errors import ArraySubscriptError
-from evertide.expr.functions.array import Elements, append, join, prepend, same_element
+from evertide.expr.functions.array import Elements, same_element
 from evertide.expr.functions.build import partial, total
 from evertide.expr.functions.row import ScalarFunction
 from evertide.expr.functions.type_groups import SCALARS
 from evertide.vocab.datum import Datum
-from evertide.vocab.sql_type import INT4, TEXT, Kind, SqlType, array_of
+from evertide.vocab.sql_type import INT4, TEXT, SqlType, array_of
 
 
 def _trim(array: Elements, count: int) -> Elements:
@@ -50,15 +50,4 @@ def _array_rows(element: SqlType) -> list[ScalarFunction]:
     ]
 
 
-def _list_rows(element: SqlType) -> list[ScalarFunction]:
-    lists = SqlType(Kind.LIST, element=element)
-    return [
-        *(_lenient(name, (lists, element), lists, append) for name in ("list_append", "||")),
-        *(_lenient(name, (element, lists), lists, prepend) for name in ("list_prepend", "||")),
-        *(_lenient(name, (lists, lists), lists, join) for name in ("list_cat", "||")),
-    ]
-
-
-ROWS: Final = tuple(
-    row for element in SCALARS for family in (_array_rows, _list_rows) for row in family(element)
-)
+ROWS: Final = tuple(row for element in SCALARS for row in _array_rows(element))

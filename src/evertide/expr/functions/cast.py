@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
-from functools import lru_cache
-from typing import Final
+from functools import cache, lru_cache
+from typing import Final, cast
 
-from evertide.expr.functions import conversion, jsonb_conversion, text_conversion
+from evertide.expr.functions import conversion, jsonb_conversion, maps, text_conversion
+from evertide.expr.functions.made import is_made, made_rows, type_of_text
 from evertide.expr.functions.record import is_record, text_of_row
 from evertide.expr.functions.row import ScalarFunction
 from evertide.expr.functions.text_conversion import cast_name, elementwise
@@ -27,7 +28,7 @@ from evertide.expr.functions.type_groups import (
     VARCHAR,
     unmodified,
 )
-from evertide.expr.functions.type_modifiers import FIT_BPCHAR, FIT_NUMERIC, FIT_VARCHAR
+from evertide.expr.functions.type_modifiers import FIT_BPCHAR, FIT_NUMERIC, FIT_TIMES, FIT_VARCHAR
 from evertide.expr.scalar import Call, Literal, Scalar
 from evertide.vocab.datum import Datum
 from evertide.vocab.sql_type import (
@@ -44,6 +45,7 @@ from evertide.vocab.sql_type import (
     OID,
     TEXT,
     TIME,
+    TIMED,
     TIMESTAMP,
     TIMESTAMPTZ,
     Kind,
@@ -179,21 +181,68 @@ def find_cast(source: SqlType, target: SqlType) -> Cast | None:
     if is_record(plain_source) and plain_target == TEXT:
         step = CastStep(text_of_row(plain_source))
         return Cast(source, target, CastContext.ASSIGNMENT, (step,))
-    row = _BY_TYPES.get(pair) or _SEQUENCES_BY_TYPES.get(pair)
+    row = _BY_TYPES.get(pair) or _SEQUENCES_BY_TYPES.get(pair) or _made_cast(*pair)
     if row is None:
         return None
     return Cast(source, target, _cast_context(*pair), (CastStep(row), *modifier))
 
 
+@cache
+def _made_cast(source: SqlType, target: SqlType) -> ScalarFunction | None:
+    """A cast of values that are made of others: by what they hold, or by their text."""
+    if is_made(source) or is_made(target):
+        named = made_rows(cast_name(target), (source, target))
+        found = [row for row in named if row.arguments == (source,) and row.result == target]
+        if found:
+            return found[0]
+    if source.element is None or target.element is None:
+        return None
+    if source.kind is not target.kind and Kind.MAP in (source.kind, target.kind):
+        return None
+    held = find_cast(source.element, target.element)
+    return None if held is None else _holding(held, source, target)
+
+
+def _holding(held: Cast, source: SqlType, target: SqlType) -> ScalarFunction:
+    """A list, array or map whose every value goes through a cast."""
+    steps = [(step.function.body, step.modifiers) for step in held.steps]
+    is_map = source.kind is Kind.MAP
+
+    def convert(datum: Datum) -> Datum:
+        for body, modifiers in steps:
+            datum = None if datum is None else body(datum, *modifiers)
+        return datum
+
+    def body(datums: tuple[Datum, ...]) -> Datum:
+        if is_map:
+            pairs = cast(maps.Pairs, datums)
+            return tuple((key, convert(value)) for key, value in pairs)
+        return tuple(convert(datum) for datum in datums)
+
+    fallible = any(step.function.fallible for step in held.steps)
+    return ScalarFunction(cast_name(target), (source,), target, body, fallible=fallible)
+
+
+def made_cast_of(signature: str) -> ScalarFunction | None:
+    """The cast between types made of others that has this signature."""
+    name, _, rest = signature.removesuffix(")").partition("(")
+    source, target = type_of_text(rest), type_of_text(name)
+    return None if source is None or target is None else _made_cast(source, target)
+
+
 def _cast_context(source: SqlType, target: SqlType) -> CastContext:
     if source.element is not None and target.element is not None:
-        return _context(source.element, target.element)
+        if source.kind is not target.kind:  # an array as a list is asked for
+            return CastContext.EXPLICIT
+        return _cast_context(source.element, target.element)
     return _context(source, target)
 
 
 def _modifier_steps(target: SqlType) -> tuple[CastStep, ...]:
     if target.kind is Kind.NUMERIC and target.precision is not None:
         return (CastStep(FIT_NUMERIC, (target.precision, target.scale or 0)),)
+    if target.kind in TIMED and target.precision is not None:
+        return (CastStep(FIT_TIMES[unmodified(target)], (target.precision,)),)
     if target.length is None:
         return ()
     fit = FIT_VARCHAR if target.kind is Kind.VARCHAR else FIT_BPCHAR

@@ -5,7 +5,7 @@ Letters and choices are those of PostgreSQL's pg_type, which overload resolution
 
 from typing import Final
 
-from evertide.vocab.sql_type import Kind, SqlType
+from evertide.vocab.sql_type import RANGE_BASES, Kind, SqlType
 
 STRING: Final = "S"
 UNKNOWN_CATEGORY: Final = "X"
@@ -24,6 +24,7 @@ _CATEGORIES: Final[dict[Kind, str]] = {
     Kind.CHAR: "Z",
     **dict.fromkeys((Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ), "D"),
     Kind.INTERVAL: "T",
+    **dict.fromkeys(RANGE_BASES, "R"),
     Kind.ARRAY: "A",
     Kind.LIST: "A",
     Kind.RECORD: "P",

@@ -14,7 +14,17 @@ from evertide.expr.functions.row import ScalarFunction
 from evertide.expr.functions.type_groups import ARRAYS, BPCHAR, LISTS, REGISTERED, SCALARS, VARCHAR
 from evertide.persist.coding.keys import key_encoder
 from evertide.vocab.datum import Datum, Interval
-from evertide.vocab.sql_type import BOOL, FLOAT4, FLOAT8, INTERVAL, JSONB, NUMERIC, SqlType
+from evertide.vocab.sql_type import (
+    BOOL,
+    FLOAT4,
+    FLOAT8,
+    INTERVAL,
+    JSONB,
+    NUMERIC,
+    RANGE_BASES,
+    Kind,
+    SqlType,
+)
 
 # Whoever takes a row takes it for its argument types, so bodies do not repeat them.
 Test: TypeAlias = Callable[..., bool]
@@ -29,9 +39,13 @@ OPERATORS: Final[dict[str, Test]] = {
     ">=": operator.ge,
 }
 
+# Compared by their keys.
+_BY_KEY: Final = frozenset({Kind.ARRAY, Kind.LIST, Kind.MAP, *RANGE_BASES})
 # Compared as text and as oid: rows of their own would only make overloads ambiguous.
 _WITHOUT_ROWS: Final = (VARCHAR, *REGISTERED)
 COMPARED: Final = tuple(t for t in SCALARS if t not in _WITHOUT_ROWS)
+# Those whose columns compare as they lie.
+IN_COLUMNS: Final = tuple(t for t in COMPARED if t.kind not in RANGE_BASES)
 
 
 def sort_key(sql_type: SqlType) -> SortKey | None:
@@ -42,7 +56,7 @@ def sort_key(sql_type: SqlType) -> SortKey | None:
         return Interval.span_micros
     if sql_type == BPCHAR:
         return _without_padding
-    if sql_type == JSONB or sql_type.element is not None:
+    if sql_type == JSONB or sql_type.kind in _BY_KEY or sql_type.fields is not None:
         return key_encoder(sql_type)
     return None
 
@@ -76,7 +90,7 @@ def _lowering(sql_type: SqlType, name: str) -> str | None:
         return f"{_SPAN} {name} {_SPAN.replace('{0}', '{1}')}"
     if sql_type == BPCHAR:
         return f"rtrim({{0}}) {name} rtrim({{1}})"
-    if sql_type.element is not None or (sql_type == JSONB and name not in ("=", "<>")):
+    if sql_type.kind in _BY_KEY or (sql_type == JSONB and name not in ("=", "<>")):
         return None
     return f"{{0}} {name} {{1}}"
 
@@ -110,7 +124,8 @@ def _extreme(sql_type: SqlType, name: str) -> ScalarFunction:
     return ScalarFunction(name, (sql_type,), sql_type, extreme, strict=False, variadic=True)
 
 
-def _rows_for(sql_type: SqlType) -> list[ScalarFunction]:
+def rows_for(sql_type: SqlType) -> list[ScalarFunction]:
+    """Every comparison of two values of one type."""
     both = (sql_type, sql_type)
     tests = [
         total(name, both, BOOL, _test(sql_type, name), _lowering(sql_type, name))
@@ -134,5 +149,5 @@ _MIXED_ROWS: Final = tuple(
 )
 
 ROWS: Final = _MIXED_ROWS + tuple(
-    row for sql_type in (*COMPARED, *ARRAYS, *LISTS) for row in _rows_for(sql_type)
+    row for sql_type in (*COMPARED, *ARRAYS, *LISTS) for row in rows_for(sql_type)
 )

@@ -37,6 +37,7 @@ _CLOCK_UNITS: Final = {
     "microseconds": 1, "milliseconds": 1000, "second": MICROS_PER_SECOND,
     "minute": 60 * MICROS_PER_SECOND, "hour": 3600 * MICROS_PER_SECOND, "day": MICROS_PER_DAY,
 }  # fmt: skip
+_CLOCK_SECONDS: Final = 946_684_800
 _YEAR_UNITS: Final = {"year": 1, "decade": 10, "century": 100, "millennium": 1000}
 _TRUNCATED: Final = {*_CLOCK_UNITS, *_YEAR_UNITS, "week", "month", "quarter"}
 _INTERVAL_YEARS: Final = {"year": 12, "decade": 120, "century": 1200, "millennium": 12000}
@@ -200,10 +201,10 @@ def _make_date(year: int, month: int, day: int) -> int:
 
 
 def _make_time(hour: int, minute: int, seconds: float) -> int:
-    valid = 0 <= hour <= 24 and 0 <= minute <= 59 and 0 <= seconds <= 60
-    micros = (hour * 3600 + minute * 60) * MICROS_PER_SECOND
-    if valid:
-        micros += round(seconds * MICROS_PER_SECOND)
+    # Rounded before it is looked at, so that a trace of a negative second is none.
+    rounded = round(seconds * MICROS_PER_SECOND) if -1 < seconds < 61 else -1
+    valid = 0 <= hour <= 24 and 0 <= minute <= 59 and 0 <= rounded <= 60 * MICROS_PER_SECOND
+    micros = (hour * 3600 + minute * 60) * MICROS_PER_SECOND + rounded
     if not valid or micros > MICROS_PER_DAY:
         raise DatetimeFieldOverflow(
             f"time field value out of range: {hour}:{minute:02}:{seconds:02}"
@@ -224,10 +225,12 @@ def to_timestamp(seconds: float) -> int:
         raise DatetimeFieldOverflow("timestamp cannot be NaN")
     if math.isinf(seconds):
         return TS_INFINITY if seconds > 0 else TS_MINUS_INFINITY
-    micros = Decimal(seconds * MICROS_PER_SECOND)
+    # PostgreSQL counts from 2000, which costs a float some digits.
+    micros = Decimal((seconds - _CLOCK_SECONDS) * MICROS_PER_SECOND)
     if abs(micros) >= 2**63:
         raise DatetimeFieldOverflow(f'timestamp out of range: "{seconds:g}"')
-    return checked_timestamp(int(micros.to_integral_value(rounding=ROUND_HALF_EVEN)))
+    rounded = int(micros.to_integral_value(rounding=ROUND_HALF_EVEN))
+    return checked_timestamp(rounded + _CLOCK_SECONDS * MICROS_PER_SECOND)
 
 
 def _is_finite_timestamp(micros: int) -> bool:

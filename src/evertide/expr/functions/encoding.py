@@ -3,7 +3,6 @@
 Only encodings of text are known by name: Python's other codecs do more than to encode.
 """
 
-import codecs
 import hashlib
 import hmac
 from collections.abc import Callable
@@ -30,12 +29,36 @@ _ENCODINGS: Final = frozenset({
 _LARGEST: Final = {"big5": "big5hkscs"}
 
 
+def _bare(name: str) -> str:
+    """PostgreSQL looks at a name's letters and digits alone."""
+    return "".join(character for character in name.lower() if character.isalnum())
+
+
+# Other names by which PostgreSQL or the web know an encoding.
+_ALIASES: Final = {
+    "unicode": "utf-8", "abc": "cp1258", "tcvn": "cp1258", "tcvn5712": "cp1258",
+    "vscii": "cp1258", "alt": "cp866", "win": "cp1251", "koi8": "koi8-r", "sjis": "shift_jis",
+    "mskanji": "shift_jis", "uhc": "cp949", "euccn": "gb2312", "usascii": "ascii",
+    "latin1": "iso8859-1", "latin2": "iso8859-2", "latin3": "iso8859-3", "latin4": "iso8859-4",
+    "latin5": "iso8859-9", "latin6": "iso8859-10", "latin7": "iso8859-13", "latin8": "iso8859-14",
+    "latin9": "iso8859-15", "latin10": "iso8859-16",
+}  # fmt: skip
+_BY_NAME: Final = {
+    **{_bare(name): name for name in _ENCODINGS},
+    **{
+        f"{other}{name.removeprefix('cp')}": name
+        for name in _ENCODINGS
+        if name.startswith("cp")
+        for other in ("win", "windows")
+    },
+    **{f"iso{_bare(name).removeprefix('iso')}": name for name in _ENCODINGS if "iso" in name},
+    **_ALIASES,
+}
+
+
 def _encoding(name: str) -> str:
-    try:
-        found = codecs.lookup(name.strip().lower().replace("win", "cp").replace(" ", "")).name
-    except (LookupError, ValueError):
-        found = ""
-    if found not in _ENCODINGS:
+    found = _BY_NAME.get(_bare(name))
+    if found is None:
         raise InvalidParameterValue(f"invalid encoding name '{name}'")
     return _LARGEST.get(found, found)
 

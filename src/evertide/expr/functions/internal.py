@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from evertide.expr.functions.build import guarded
+from evertide.expr.functions.build import guarded, partial
 from evertide.expr.functions.row import ScalarFunction
 from evertide.expr.functions.type_groups import EVERY_TYPE
 from evertide.persist.coding.keys import key_encoder
-from evertide.vocab.errors import CardinalityViolation
-from evertide.vocab.sql_type import BOOL, BYTEA, INT8
+from evertide.vocab.errors import CardinalityViolation, NotNullViolation
+from evertide.vocab.sql_type import BOOL, BYTEA, INT8, TEXT
 
 _TWO_ROWS: Final = "more than one record produced in subquery"
 
@@ -15,6 +15,12 @@ _TWO_ROWS: Final = "more than one record produced in subquery"
 def _at_most_one_row(count: int) -> bool:
     if count > 1:
         raise CardinalityViolation(_TWO_ROWS)
+    return True
+
+
+def _must_not_be_null(is_null: bool, message: str) -> bool:
+    if is_null:
+        raise NotNullViolation(message)
     return True
 
 
@@ -27,10 +33,13 @@ _KEYS: Final = tuple(
     ScalarFunction("mz_key", (one,), BYTEA, key_encoder(one), strict=False) for one in EVERY_TYPE
 )
 _JOINED: Final = ScalarFunction("mz_joined_keys", (BYTEA,), BYTEA, _joined, variadic=True)
+# Whether a value is NULL, and what is wrong with it then.
+MUST_NOT_BE_NULL: Final = partial("mz_must_not_be_null", (BOOL, TEXT), BOOL, _must_not_be_null)
 
 ROWS: Final = (
     *_KEYS,
     _JOINED,
+    MUST_NOT_BE_NULL,
     guarded(
         "mz_at_most_one_row",
         (INT8,),

@@ -1,7 +1,7 @@
 """jsonb from other types (to_jsonb) and back (casts)."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -18,10 +18,10 @@ from evertide.expr.functions.type_groups import (
     SCALARS,
     SIGNED,
 )
-from evertide.expr.json_value import dump_json, read_canonical
+from evertide.expr.json_value import dump_json, parse_jsonb, read_canonical
 from evertide.expr.numeric_value import numeric_text, parse_numeric
 from evertide.expr.text_output import formatter
-from evertide.vocab.datum import Datum, reduce_numeric
+from evertide.vocab.datum import Datum, Row, reduce_numeric
 from evertide.vocab.errors import InvalidParameterValue
 from evertide.vocab.sql_type import (
     BOOL,
@@ -29,6 +29,7 @@ from evertide.vocab.sql_type import (
     FLOAT8,
     JSONB,
     NUMERIC,
+    Kind,
     SqlType,
 )
 
@@ -58,8 +59,12 @@ def to_jsonb(sql_type: SqlType) -> Body:
         return _number
     if sql_type in FLOATS:
         return _float(float4_text if sql_type == FLOAT4 else float8_text)
+    if sql_type.kind is Kind.MAP and sql_type.element is not None:
+        return _object(to_jsonb(sql_type.element))
     if sql_type.element is not None:
         return _sequence(to_jsonb(sql_type.element))
+    if sql_type.fields is not None:
+        return _record([(name, to_jsonb(field)) for name, field in sql_type.fields])
     write = formatter(sql_type)
     return lambda value: dump_json(write(value))
 
@@ -70,6 +75,29 @@ def _sequence(element: Body) -> Body:
         return f"[{','.join(parts)}]"
 
     return body
+
+
+def _object(value: Body) -> Body:
+    def body(pairs: tuple[tuple[str, Datum], ...]) -> str:
+        shown = [(key, "null" if held is None else str(value(held))) for key, held in pairs]
+        return parse_jsonb(_braces(shown))
+
+    return body
+
+
+def _record(fields: Sequence[tuple[str, Body]]) -> Body:
+    def body(row: Row) -> str:
+        shown = [
+            (name, "null" if datum is None else str(write(datum)))
+            for (name, write), datum in zip(fields, row, strict=True)
+        ]
+        return parse_jsonb(_braces(shown))
+
+    return body
+
+
+def _braces(pairs: Sequence[tuple[str, str]]) -> str:
+    return "{" + ",".join(f"{dump_json(key)}:{value}" for key, value in pairs) + "}"
 
 
 def _refusal(kind: str, target: SqlType) -> InvalidParameterValue:
@@ -108,8 +136,11 @@ _NUMBERS: Final[dict[SqlType, Callable[[Decimal], Datum]]] = {
 _FALLIBLE: Final = FLOATS
 
 
-def _to_jsonb_row(sql_type: SqlType) -> ScalarFunction:
-    element = sql_type if sql_type.element is None else sql_type.element
+def to_jsonb_row(sql_type: SqlType) -> ScalarFunction:
+    """to_jsonb of one type."""
+    element = sql_type
+    while element.element is not None:
+        element = element.element
     make = partial if element in _FALLIBLE else total
     return make("to_jsonb", (sql_type,), JSONB, to_jsonb(sql_type))
 
@@ -122,4 +153,4 @@ CASTS: Final = (
     ),
 )
 
-ROWS: Final = tuple(_to_jsonb_row(t) for t in (*SCALARS, *ARRAYS, *LISTS))
+ROWS: Final = tuple(to_jsonb_row(t) for t in (*SCALARS, *ARRAYS, *LISTS))

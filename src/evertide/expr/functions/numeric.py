@@ -136,6 +136,8 @@ def _logarithm_to_base(base: Decimal, value: Decimal) -> Decimal:
     divisor = _ROUNDED.ln(base)
     if divisor == 0:
         raise DivisionByZero("division by zero")
+    if value.is_infinite() and not base.is_infinite():
+        return value
     return settle(_ROUNDED.divide(_ROUNDED.ln(value), divisor))
 
 
@@ -157,15 +159,16 @@ def power(base: Decimal, exponent: Decimal) -> Decimal:
 def _finite_power(base: Decimal, exponent: Decimal) -> Decimal:
     if base == 0:
         return Decimal(0)
-    # Its logarithm tells the size before any work is done.
-    size = _ROUNDED.multiply(exponent, _ROUNDED.log10(abs(base)))
+    # Its logarithm tells the size before any work is done. Neither abs() nor - is used: they round
+    # to the digits of Python's own context.
+    size = _ROUNDED.multiply(exponent, _ROUNDED.log10(base.copy_abs()))
     if size > NUMERIC_DIGITS + 1:
         raise NumericOutOfRange("value out of range: overflow")
     if size < -MAX_SCALE - 1:
         raise NumericOutOfRange("value out of range: underflow")
-    result = _ROUNDED.power(abs(base), exponent)
+    result = _ROUNDED.power(base.copy_abs(), exponent)
     odd = base < 0 and EXACT.remainder(exponent, Decimal(2)) != 0
-    return settle(-result if odd else result)
+    return settle(result.copy_negate() if odd else result)
 
 
 def _infinite_power(base: Decimal, exponent: Decimal) -> Decimal:

@@ -15,6 +15,8 @@ from evertide.expr.functions.category import (
     category,
     is_preferred,
 )
+from evertide.expr.functions.made import made_rows
+from evertide.expr.functions.made_aggregate import made_aggregates, made_table_functions
 from evertide.expr.functions.record import extreme_row, is_record
 from evertide.expr.functions.row import AggregateFunction, ScalarFunction, TableFunction
 from evertide.expr.functions.rows import find_table_functions
@@ -24,6 +26,7 @@ from evertide.vocab.errors import (
     AmbiguousFunction,
     CannotCoerce,
     DatatypeMismatch,
+    InvalidParameterValue,
     UndefinedFunction,
 )
 from evertide.vocab.sql_type import (
@@ -112,8 +115,13 @@ def resolve_function(name: str, arguments: Sequence[SqlType]) -> Resolution[Scal
     special = _resolve_special(name, types)
     if special is not None:
         return special
-    chosen = _choose(_matching(find_scalar(name), types), types)
+    chosen = _choose(_matching(_known(name, types), types), types)
     return _resolved(chosen, _Attempt(name, types))
+
+
+def _known(name: str, types: Types) -> tuple[ScalarFunction, ...]:
+    """The table's rows, and those of types that are made of others."""
+    return find_scalar(name) + made_rows(name, types)
 
 
 def resolve_aggregate(name: str, arguments: Sequence[SqlType]) -> Resolution[AggregateFunction]:
@@ -124,14 +132,15 @@ def resolve_aggregate(name: str, arguments: Sequence[SqlType]) -> Resolution[Agg
         return _resolve_json_aggregate(attempt)
     if name in ("array_agg", "list_agg") and types == (UNKNOWN,):
         raise attempt.ambiguous()
-    return _resolved(_choose(_matching(find_aggregate(name), types), types), attempt)
+    rows = find_aggregate(name) + made_aggregates(name, types)
+    return _resolved(_choose(_matching(rows, types), types), attempt)
 
 
 def resolve_table_function(name: str, arguments: Sequence[SqlType]) -> Resolution[TableFunction]:
     """The table function that a call by this name means."""
     types = tuple(unmodified(argument) for argument in arguments)
-    chosen = _choose(_matching(find_table_functions(name), types), types)
-    return _resolved(chosen, _Attempt(name, types))
+    rows = find_table_functions(name) + made_table_functions(name, types)
+    return _resolved(_choose(_matching(rows, types), types), _Attempt(name, types))
 
 
 def resolve_operator(name: str, arguments: Sequence[SqlType]) -> Resolution[ScalarFunction]:
@@ -139,7 +148,7 @@ def resolve_operator(name: str, arguments: Sequence[SqlType]) -> Resolution[Scal
     types = tuple(unmodified(argument) for argument in arguments)
     if name == "||" and _is_text_concatenation(types):
         return Resolution(_function("||(text,text)"), tuple(map(_cast_to_text, types)))
-    candidates = _matching(find_scalar(name), types)
+    candidates = _matching(_known(name, types), types)
     chosen = _same_type_operator(candidates, types) or _choose(candidates, types)
     return _resolved(chosen, _Attempt(name, types, is_operator=True))
 
@@ -332,12 +341,21 @@ def _resolve_special(name: str, types: Types) -> Resolution[ScalarFunction] | No
         return _resolve_text_of_anything(name, types)
     if name in _JSON_OF_ANYTHING:
         (row,) = [row for row in find_scalar(name) if row.variadic]
+        if name == "jsonb_build_object":
+            _check_keys(types)
         return Resolution(row, tuple(map(_to_jsonb, types)))
     if name in _EXTREMES:
         return _resolve_extreme(name, types)
     if name == "to_jsonb" and types == (UNKNOWN,):
         raise DatatypeMismatch(_POLYMORPHIC)
     return None
+
+
+def _check_keys(types: Types) -> None:
+    """Names of members are texts of plain values."""
+    for key in types[::2]:
+        if key == JSONB or key.element is not None or key.fields is not None:
+            raise InvalidParameterValue("key value must be scalar, not array, composite, or json")
 
 
 def _resolve_text_of_anything(name: str, types: Types) -> Resolution[ScalarFunction] | None:
@@ -388,7 +406,7 @@ def _function(signature: str) -> ScalarFunction:
 def _resolve_extreme(name: str, types: Types) -> Resolution[ScalarFunction]:
     shared = common_type(types, name)
     wanted = TEXT if shared.kind is Kind.VARCHAR else shared
-    rows = [row for row in find_scalar(name) if row.arguments == (wanted,)]
+    rows = [row for row in _known(name, (wanted,)) if row.arguments == (wanted,)]
     if is_record(wanted):
         rows = [extreme_row(name, wanted)]
     if not rows:

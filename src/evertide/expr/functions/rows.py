@@ -7,6 +7,7 @@ from evertide.expr.functions.array import split_text
 from evertide.expr.functions.datetime_arithmetic import add_interval, is_infinite
 from evertide.expr.functions.datetime_functions import date_bin
 from evertide.expr.functions.jsonb_rows import JSONB_TABLE_ROWS
+from evertide.expr.functions.made_aggregate import made_table_function
 from evertide.expr.functions.regex import matches, split_rows
 from evertide.expr.functions.row import TableFunction
 from evertide.expr.functions.rows_in_step import in_step, parts_of
@@ -119,16 +120,17 @@ def _pieces(text: str | None, separator: str | None, null: str | None = None) ->
 
 
 def _hops(hop: Interval, width: Interval, moment: int, origin: int = 0) -> Iterable[Row]:
-    """The starts of all windows of this width, one begun at each hop, that hold a moment."""
-    first = date_bin(hop, moment, origin)
-    if first == moment and is_infinite(moment):
+    """The starts of all windows of this width, one ended at each hop, that hold a moment."""
+    last = date_bin(hop, moment, origin)
+    if last == moment and is_infinite(moment):
         return ((moment,),)
     if width.months:
         raise FeatureNotSupported(
             "timestamps cannot be binned into intervals containing months or years"
         )
     step, length = (one.days * MICROS_PER_DAY + one.micros for one in (hop, width))
-    return ((start,) for start in range(first, moment - length, -step))
+    first = last + step - length
+    return ((start,) for start in range(first, moment + 1, step))
 
 
 def _text_rows() -> Iterator[TableFunction]:
@@ -198,7 +200,7 @@ def table_function_by_signature(signature: str) -> TableFunction:
     parts = parts_of(signature)
     if parts:
         return in_step([table_function_by_signature(part) for part in parts])
-    found = _BY_SIGNATURE.get(signature)
+    found = _BY_SIGNATURE.get(signature) or made_table_function(signature)
     if found is None:
         raise UndefinedFunction(f"table function {signature} does not exist")
     return found

@@ -16,13 +16,17 @@ from evertide.expr.functions import (
     datetime_functions,
     encoding,
     floating,
+    hashes,
+    identifiers,
     integer,
     internal,
     jsonb,
     jsonb_change,
     jsonb_conversion,
+    lists,
     numeric,
     pattern,
+    ranges,
     regex,
     text,
     text_conversion,
@@ -31,7 +35,10 @@ from evertide.expr.functions import (
     type_modifiers,
     width_bucket,
 )
-from evertide.expr.functions.cast import Cast, CastContext, find_cast
+from evertide.expr.functions.cast import Cast, CastContext, find_cast, made_cast_of
+from evertide.expr.functions.each_element import asked_of_each, each_element
+from evertide.expr.functions.made import made_row
+from evertide.expr.functions.made_aggregate import made_aggregate
 from evertide.expr.functions.row import AggregateFunction, ScalarFunction
 from evertide.vocab.errors import UndefinedFunction
 
@@ -48,7 +55,8 @@ SCALAR_FUNCTIONS: Final[tuple[ScalarFunction, ...]] = (
     *datetime_functions.ROWS, *jsonb.ROWS, *jsonb_conversion.ROWS, *binary.ROWS, *array.ROWS,
     *catalog.ROWS, *cast.ROWS, *text_conversion.ROWS, *type_modifiers.ROWS, *aggregate.ROWS,
     *internal.ROWS, *to_char.ROWS, *encoding.ROWS, *text_format.ROWS, *array_change.ROWS,
-    *jsonb_change.ROWS, *width_bucket.ROWS,
+    *jsonb_change.ROWS, *width_bucket.ROWS, *lists.ROWS, *ranges.ROWS,
+    *hashes.ROWS, *identifiers.ROWS,
 )  # fmt: skip
 AGGREGATE_FUNCTIONS: Final[tuple[AggregateFunction, ...]] = aggregate.AGGREGATES
 
@@ -84,13 +92,22 @@ def find_aggregate(name: str) -> tuple[AggregateFunction, ...]:
     return _AGGREGATES_BY_NAME.get(name, ())
 
 
+def _made(signature: str) -> Function | None:
+    """A row for types that are made of others."""
+    asked = asked_of_each(signature)
+    if asked is not None:
+        test = by_signature(asked[0])
+        return each_element(test, asked[1]) if isinstance(test, ScalarFunction) else None
+    return made_row(signature) or made_aggregate(signature) or made_cast_of(signature)
+
+
 def by_signature(signature: str) -> Function:
     """The row with this signature: the same object as long as the process lives.
 
     >>> by_signature("+(integer,integer)").result.kind.value
     'int4'
     """
-    found = _BY_SIGNATURE.get(signature)
+    found = _BY_SIGNATURE.get(signature) or _made(signature)
     if found is None:
         raise UndefinedFunction(f"function {signature} does not exist")
     return found

@@ -52,6 +52,15 @@ def _from_text_rows(target: SqlType) -> list[ScalarFunction]:
     return [partial(cast_name(target), (s,), target, parser(target)) for s in sources]
 
 
+def text_rows(sql_type: SqlType) -> list[ScalarFunction]:
+    """Casts of a type to text and back; rows are only written."""
+    held = sql_type
+    while held.element is not None:
+        held = held.element
+    readable = [] if held.fields is not None else _from_text_rows(sql_type)
+    return [*_to_text_rows(sql_type), *readable]
+
+
 def elementwise(
     name: str, cast: ScalarFunction, source: SqlType, target: SqlType
 ) -> ScalarFunction:
@@ -67,10 +76,7 @@ def elementwise(
 _OUTPUT_OF_BOOL: Final[Callable[[Datum], str]] = formatter(BOOL)
 
 CASTS: Final = tuple(
-    row
-    for sql_type in EVERY_TYPE
-    if sql_type not in STRINGS
-    for row in (*_to_text_rows(sql_type), *_from_text_rows(sql_type))
+    row for sql_type in EVERY_TYPE if sql_type not in STRINGS for row in text_rows(sql_type)
 )
 # What concat and its kin show: a type's output form, where that is not its cast to text.
 ROWS: Final = (

@@ -39,8 +39,7 @@ class _Moment:
 
     @property
     def shown_year(self) -> int:
-        """Years before Christ are shown without a sign."""
-        return self.year if self.year > 0 else 1 - self.year
+        return _shown(self.year)
 
     @property
     def iso_year(self) -> int:
@@ -57,6 +56,11 @@ class _Moment:
     @property
     def hour(self) -> int:
         return self.seconds // 3600
+
+
+def _shown(year: int) -> int:
+    """Years before Christ are shown without a sign."""
+    return year if year > 0 else 1 - year
 
 
 Number: TypeAlias = Callable[[_Moment], int]
@@ -88,10 +92,10 @@ _NUMBERS: Final[dict[str, tuple[Number, int]]] = {
     "YYY": (lambda m: m.shown_year % 1000, 3),
     "YY": (lambda m: m.shown_year % 100, 2),
     "Y": (lambda m: m.shown_year % 10, 1),
-    "IYYY": (lambda m: m.iso_year, 4),
-    "IYY": (lambda m: m.iso_year % 1000, 3),
-    "IY": (lambda m: m.iso_year % 100, 2),
-    "I": (lambda m: m.iso_year % 10, 1),
+    "IYYY": (lambda m: _shown(m.iso_year), 4),
+    "IYY": (lambda m: _shown(m.iso_year) % 1000, 3),
+    "IY": (lambda m: _shown(m.iso_year) % 100, 2),
+    "I": (lambda m: _shown(m.iso_year) % 10, 1),
     "MM": (lambda m: m.month, 2),
     "DDD": (lambda m: m.day_of_year, 3),
     "IDDD": (lambda m: (iso_week(m.days)[1] - 1) * 7 + (m.days + 3) % 7 + 1, 3),

@@ -18,6 +18,7 @@ from evertide.vocab.sql_type import (
     NAME,
     NUMERIC,
     OID,
+    RANGE_BASES,
     TEXT,
     TIME,
     TIMESTAMP,
@@ -47,10 +48,12 @@ NUMBERS: Final = (*INTEGERS, *FLOATS, NUMERIC)
 REGISTERED: Final = (REGCLASS, REGPROC, REGTYPE)
 STRINGS: Final = (TEXT, VARCHAR, BPCHAR, NAME, CHAR)
 
+RANGE_TYPES: Final = tuple(SqlType(kind) for kind in RANGE_BASES)
+
 # Every type a column can have that is not made of others.
 SCALARS: Final = (
     BOOL, *NUMBERS, *STRINGS, BYTEA, DATE, TIME, TIMESTAMP, TIMESTAMPTZ, INTERVAL, UUID, JSONB,
-    OID, *REGISTERED, MZ_TIMESTAMP,
+    OID, *REGISTERED, MZ_TIMESTAMP, *RANGE_TYPES,
 )  # fmt: skip
 ARRAYS: Final = tuple(array_of(element) for element in SCALARS)
 LISTS: Final = tuple(SqlType(Kind.LIST, element=element) for element in SCALARS)
