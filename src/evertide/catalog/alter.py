@@ -19,6 +19,7 @@ from evertide.catalog.objects import (
     Comment,
     Database,
     Item,
+    NamedType,
     ObjectKey,
     ObjectKind,
     Role,
@@ -38,6 +39,7 @@ from evertide.catalog.ops import (
     SetClusterOp,
     SetCommentOp,
     SetHistoryOp,
+    SetSecretOp,
 )
 from evertide.catalog.profiles import replica_name, replicas_in
 from evertide.catalog.references import names_of
@@ -60,7 +62,7 @@ Commentable: TypeAlias = Owned | Role
 
 def rename_item(draft: Draft, op: RenameItemOp) -> None:
     item = existing_item(draft, op.item_id)
-    refuse_taken_name(draft, item.schema_id, op.new_name)
+    refuse_taken_name(draft, item.schema_id, op.new_name, item.kind.value)
     renamed = msgspec.structs.replace(item, name=op.new_name, create_sql=op.create_sql)
     draft.replace(item, renamed)
     rewrite(draft, op.dependants_sql)
@@ -75,7 +77,7 @@ def rename_item(draft: Draft, op: RenameItemOp) -> None:
 
 def set_history(draft: Draft, op: SetHistoryOp) -> None:
     item = existing_item(draft, op.item_id)
-    if isinstance(item.definition, View | Sink):
+    if isinstance(item.definition, View | Sink | NamedType):
         raise WrongObjectType(f'{item.kind.sql_words} "{item.name}" keeps no history')
     definition = msgspec.structs.replace(item.definition, history_ms=op.history_ms)
     changed = msgspec.structs.replace(item, definition=definition, create_sql=op.create_sql)
@@ -97,7 +99,9 @@ def set_cluster(draft: Draft, op: SetClusterOp) -> None:
         raise UndefinedObject(f"unknown cluster '{op.cluster_id}'")
     if item.cluster_id == op.cluster_id:
         return
-    assert not isinstance(item.definition, Table | View | Subsource), "those run in no cluster"
+    assert not isinstance(item.definition, Table | View | Subsource | NamedType), (
+        "those run in no cluster"
+    )
     definition = msgspec.structs.replace(item.definition, cluster_id=op.cluster_id)
     draft.replace(
         item, msgspec.structs.replace(item, definition=definition, create_sql=op.create_sql)
@@ -130,6 +134,8 @@ def _rename(draft: Draft, before: Renamable, new_name: str) -> None:
         raise DuplicateObject(f"{_words(before)} '{new_name}' already exists")
     draft.replace(before, renamed)
     details = {"id": str(own[1]), "old_name": before.name, "new_name": new_name}
+    if isinstance(before, Schema) and before.database_id is not None:
+        details["database_name"] = draft.snapshot.databases[before.database_id].name
     draft.audit("alter", _words(before).replace(" ", "-"), {**details})
     if isinstance(before, ClusterProfile) and before.managed:
         # A managed profile's replicas are found by its name.
@@ -137,6 +143,15 @@ def _rename(draft: Draft, before: Renamable, new_name: str) -> None:
             for replica in replicas_in(draft, before):
                 if replica.name == replica_name(before.name, number):
                     _rename(draft, replica, replica_name(new_name, number))
+
+
+def set_secret(draft: Draft, op: SetSecretOp) -> None:
+    """The audit log tells that there is another value, and no more."""
+    secret = draft.snapshot.secrets.get(op.secret_id)
+    if secret is None:
+        raise UndefinedObject(f"unknown secret '{op.secret_id}'")
+    draft.replace(secret, msgspec.structs.replace(secret, stored_at=op.stored_at))
+    draft.audit("alter", "secret", {"id": secret.secret_id})
 
 
 def change_owner(draft: Draft, op: ChangeOwnerOp) -> None:

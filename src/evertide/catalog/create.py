@@ -7,7 +7,10 @@ import msgspec
 from evertide.catalog.acl import new_acl
 from evertide.catalog.builtin.registry import builtin_of
 from evertide.catalog.draft import Allocator, Draft, full_name
+from evertide.catalog.kinds.external import external_type
 from evertide.catalog.kinds.privileges import granted
+from evertide.catalog.kinds.refresh import stored_refresh
+from evertide.catalog.kinds.temporary import TEMPORARY_SCHEMA_ID
 from evertide.catalog.new_external import Beside, NewIndex, NewSink, NewSource, NewSubsource
 from evertide.catalog.objects import (
     PUBLIC_ROLE_ID,
@@ -18,6 +21,7 @@ from evertide.catalog.objects import (
     Item,
     ItemVersion,
     MaterializedView,
+    NamedType,
     Role,
     Schema,
     Secret,
@@ -39,11 +43,14 @@ from evertide.catalog.ops import (
 )
 from evertide.catalog.references import ITEM_NAME
 from evertide.catalog.replacements import last_versions, refuse_staged, staged
+from evertide.catalog.set_password import keep_password
+from evertide.catalog.temporary import SESSION_SCHEMA, SHARD_PREFIX, refuse_lasting
 from evertide.vocab.errors import (
     DuplicateObject,
     DuplicateTable,
     InsufficientPrivilege,
     InvalidName,
+    InvalidTableDefinition,
     UndefinedDatabase,
     UndefinedObject,
     UndefinedSchema,
@@ -69,7 +76,7 @@ RESERVED_ROLES = (
 
 def shard_of(global_id: GlobalId) -> ShardId:
     """The shard of a collection that starts one. A GlobalId is never used twice, so nor is this."""
-    return ShardId(f"item-{global_id}")
+    return ShardId(f"{SHARD_PREFIX}{global_id}")
 
 
 def create_database(draft: Draft, op: CreateDatabaseOp) -> None:
@@ -129,24 +136,28 @@ def create_role(draft: Draft, op: CreateRoleOp) -> None:
         login=op.login,
     )
     draft.create(role)
+    if op.password is not None:
+        keep_password(draft, role, op.password)
     draft.audit("create", "role", {"id": role.role_id, "name": role.name})
 
 
 def create_item(draft: Draft, op: CreateItemOp) -> None:
-    _refuse_other_than_users_schema(draft, op.schema_id)
-    refuse_taken_name(draft, op.schema_id, op.name)
+    _place(draft, op)
+    kind = "type" if isinstance(op.definition, NamedType) else "item"
+    refuse_taken_name(draft, op.schema_id, op.name, kind)
     refuse_unknown_role(draft, op.owner)
     read = (*op.depends_on, *_beside(draft, op.definition))
     for item_id in read:
         if item_id not in draft.snapshot.items and builtin_of(item_id) is None:
             raise UndefinedTable(f"unknown catalog item '{item_id}'")
     refuse_staged(draft.snapshot, read)
+    refuse_lasting(op.schema_id, read, draft.snapshot)
     # One number names the item and its first version; later versions take numbers of their own.
-    number = draft.allocate_id(Allocator.USER)
+    number = draft.allocate_id(Allocator.USER) if op.ids is None else op.ids.item_id
     global_id = GlobalId(number)
     item = Item(
         item_id=ItemId(number),
-        oid=draft.allocate(Allocator.OID),
+        oid=draft.allocate(Allocator.OID) if op.ids is None else op.ids.oid,
         schema_id=op.schema_id,
         name=op.name,
         owner=op.owner,
@@ -166,13 +177,15 @@ def create_item(draft: Draft, op: CreateItemOp) -> None:
     if isinstance(op.definition, NewMaterializedView) and op.definition.replacement is not None:
         item = staged(draft.snapshot, item, op.definition.replacement)
         details["target_id"] = op.definition.replacement.target
+    if isinstance(item.definition, Source | Subsource | Sink):
+        details["type"] = external_type(item.definition)
     draft.create(item)
     draft.audit_item("create", item, **details)
 
 
 def create_secret(draft: Draft, op: CreateSecretOp) -> None:
     _refuse_other_than_users_schema(draft, op.schema_id)
-    refuse_taken_name(draft, op.schema_id, op.name)
+    refuse_taken_name(draft, op.schema_id, op.name, "secret")
     refuse_unknown_role(draft, op.owner)
     secret = Secret(
         secret_id=ItemId(draft.allocate_id(Allocator.USER)),
@@ -181,6 +194,7 @@ def create_secret(draft: Draft, op: CreateSecretOp) -> None:
         name=op.name,
         owner=op.owner,
         privileges=_item_acl(draft, "secret", op),
+        stored_at=op.stored_at,
     )
     draft.create(secret)
     named = full_name(draft.snapshot, secret)
@@ -190,6 +204,18 @@ def create_secret(draft: Draft, op: CreateSecretOp) -> None:
 def _item_acl(draft: Draft, object_type: str, op: CreateItemOp | CreateSecretOp) -> Acl:
     schema = draft.snapshot.schemas[op.schema_id]
     return new_acl(draft.snapshot, object_type, op.owner, schema.database_id, op.schema_id)
+
+
+def _place(draft: Draft, op: CreateItemOp) -> None:
+    """The schema is there and takes the item; the temporary one comes with its first."""
+    if op.schema_id != TEMPORARY_SCHEMA_ID:
+        _refuse_other_than_users_schema(draft, op.schema_id)
+        return
+    if not isinstance(op.definition, NewTable | View):
+        raise InvalidTableDefinition("only tables and views can be temporary")
+    assert op.ids is not None, "whose session it is gives the ids"
+    if TEMPORARY_SCHEMA_ID not in draft.snapshot.schemas:
+        draft.create(SESSION_SCHEMA)
 
 
 def _refuse_other_than_users_schema(draft: Draft, schema_id: SchemaId) -> None:
@@ -219,12 +245,15 @@ def _definition(draft: Draft, definition: NewDefinition, global_id: GlobalId) ->
     match definition:
         case NewTable(history_ms=history_ms):
             return Table(shard_id=shard_of(global_id), history_ms=history_ms)
-        case NewMaterializedView(cluster_id=cluster_id, as_of=as_of, history_ms=history_ms):
-            shard_id = shard_of(global_id)
+        case NewMaterializedView():
             return MaterializedView(
-                shard_id=shard_id, cluster_id=cluster_id, as_of=as_of, history_ms=history_ms
+                shard_id=shard_of(global_id),
+                cluster_id=definition.cluster_id,
+                as_of=definition.as_of,
+                history_ms=definition.history_ms,
+                refresh=stored_refresh(definition.refresh),
             )
-        case View() | Index():
+        case View() | Index() | NamedType():
             return definition
         case NewIndex(on=on, cluster_id=cluster_id, keys=keys):
             return Index(on_id=_made(draft, on), cluster_id=cluster_id, keys=keys)
@@ -254,9 +283,16 @@ def _definition(draft: Draft, definition: NewDefinition, global_id: GlobalId) ->
             )
 
 
-def refuse_taken_name(draft: Draft, schema_id: SchemaId, name: str) -> None:
-    """All kinds of items, and secrets, share one namespace."""
-    if draft.snapshot.named((ITEM_NAME, schema_id, name)):
+def refuse_taken_name(draft: Draft, schema_id: SchemaId, name: str, kind: str) -> None:
+    """All kinds of items share one namespace, and secrets share it with all but types."""
+    snapshot = draft.snapshot
+    if kind == "type":
+        taken = snapshot.item_named(schema_id, name) is not None
+    else:
+        taken = bool(snapshot.named((ITEM_NAME, schema_id, name)))
+    if kind != "secret":
+        taken = taken or snapshot.type_named(schema_id, name) is not None
+    if taken:
         raise DuplicateTable(f"catalog item '{name}' already exists")
 
 

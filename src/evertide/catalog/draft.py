@@ -6,6 +6,7 @@ from enum import StrEnum
 import msgspec
 
 from evertide.catalog.checks import refuse_broken
+from evertide.catalog.kinds.temporary import is_temporary_id
 from evertide.catalog.objects import (
     AuditDetail,
     AuditEvent,
@@ -21,6 +22,7 @@ from evertide.catalog.objects import (
     ObjectKey,
     Role,
     RoleMembership,
+    RolePassword,
     Schema,
     Secret,
     object_key,
@@ -72,6 +74,11 @@ class Draft:
             self._change(attached, None)
         self._change(removed, None)
 
+    def is_new(self, found: CatalogObject) -> bool:
+        """Whether the transaction itself has made it."""
+        touched = self._touched.get(object_key(found))
+        return touched is not None and touched.before is None
+
     def allocate(self, allocator: Allocator) -> int:
         """The next number of a family. It is used up only if the transaction commits."""
         number = self.snapshot.next_numbers[allocator]
@@ -86,7 +93,10 @@ class Draft:
         return f"u{self.allocate(allocator)}"
 
     def audit(self, event_type: str, object_type: str, details: dict[str, AuditDetail]) -> None:
-        """Record the change in the same transaction."""
+        """Record the change in the same transaction; what one session does to its own is nobody's
+        business."""
+        if is_temporary_id(details.get("id", details.get("object_id"))):
+            return
         event = AuditEvent(
             event_id=self.allocate(Allocator.AUDIT_EVENT),
             event_type=event_type,
@@ -147,7 +157,7 @@ def _attached(snapshot: Snapshot, removed: CatalogObject) -> Sequence[CatalogObj
         case Role(role_id=role_id):
             memberships = snapshot.referrers(RoleMembership, key)
             own = [m for m in memberships if role_id in (m.role_id, m.member_id)]
-            return [*comments, *own]
+            return [*comments, *own, *snapshot.referrers(RolePassword, key)]
         case _:
             return comments
 
@@ -155,6 +165,7 @@ def _attached(snapshot: Snapshot, removed: CatalogObject) -> Sequence[CatalogObj
 def full_name(snapshot: Snapshot, item: Item | Secret) -> dict[str, str]:
     """An item's name in the parts that audit events use."""
     schema = snapshot.schemas[item.schema_id]
-    assert schema.database_id is not None, "items live in schemas of databases"
+    if schema.database_id is None:
+        return {"schema": schema.name, "item": item.name}
     database = snapshot.databases[schema.database_id]
     return {"database": database.name, "schema": schema.name, "item": item.name}

@@ -10,6 +10,7 @@ from evertide.catalog.ops import (
     DropSchemaOp,
     DropSecretOp,
 )
+from evertide.catalog.shelving import kept
 from evertide.catalog.snapshot import Snapshot
 from evertide.vocab.errors import (
     DependentObjectsStillExist,
@@ -89,11 +90,15 @@ def drop_items(draft: Draft, op: DropItemsOp) -> None:
         if item_id not in draft.snapshot.items:
             raise UndefinedTable(f"unknown catalog item '{item_id}'")
     _refuse_dependants(draft.snapshot, op.item_ids)
-    for item_id in with_dependants(draft.snapshot, op.item_ids):
+    going = with_dependants(draft.snapshot, op.item_ids)
+    to_keep = kept(draft, going) if op.keep else {}
+    for item_id in going:
         item = draft.snapshot.items[item_id]
         replaces = {} if item.replacement is None else _discarded(item.replacement)
         draft.audit_item("drop", item, **replaces)
         draft.remove(item)
+        if item_id in to_keep:
+            draft.create(to_keep[item_id])
 
 
 def _discarded(replacement: Replacement) -> dict[str, AuditDetail]:

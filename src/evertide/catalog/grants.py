@@ -153,14 +153,21 @@ def set_system_privilege(draft: Draft, op: SetSystemPrivilegeOp) -> None:
     wanted = op.wanted
     _refuse_unknown_grantee(draft, wanted.grantee)
     refuse_unknown_role(draft, wanted.grantor)
-    details: dict[str, AuditDetail] = {
-        "object_id": "SYSTEM",
-        "grantee_id": wanted.grantee,
-        "grantor_id": wanted.grantor,
-        "privileges": wanted.privileges,
-    }
-    if _set_grant(draft, wanted):
-        draft.audit("alter", "system", details)
+    before = draft.snapshot.find(object_key(wanted))
+    held = set(before.privileges) if isinstance(before, SystemPrivilege) else set[str]()
+    for event, letters in (
+        ("grant", set(wanted.privileges) - held),
+        ("revoke", held - set(wanted.privileges)),
+    ):
+        if letters:
+            details: dict[str, AuditDetail] = {
+                "object_id": "SYSTEM",
+                "grantee_id": wanted.grantee,
+                "grantor_id": wanted.grantor,
+                "privileges": names_of_letters("".join(sorted(letters))),
+            }
+            draft.audit(event, "system", details)
+    _set_grant(draft, wanted)
 
 
 def _set_grant(draft: Draft, wanted: DefaultPrivilege | SystemPrivilege) -> bool:

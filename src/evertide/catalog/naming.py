@@ -8,6 +8,7 @@ from evertide.catalog.objects import (
     ClusterProfile,
     ClusterReplica,
     Database,
+    DroppedItem,
     Item,
     Role,
     Schema,
@@ -17,13 +18,21 @@ from evertide.catalog.objects import (
 from evertide.catalog.snapshot import Snapshot
 
 Named: TypeAlias = (
-    Database | Schema | Role | Cluster | ClusterReplica | ClusterProfile | Item | Secret
+    Database
+    | Schema
+    | Role
+    | Cluster
+    | ClusterReplica
+    | ClusterProfile
+    | Item
+    | DroppedItem
+    | Secret
 )
 
 
 def kind_words(found: CatalogObject) -> str:
     """What the object is: TABLE, MATERIALIZED VIEW, CLUSTER REPLICA."""
-    words = found.kind.sql_words if isinstance(found, Item) else kind_name(found)
+    words = found.kind.sql_words if isinstance(found, Item | DroppedItem) else kind_name(found)
     return words.replace("_", " ").upper()
 
 
@@ -32,6 +41,8 @@ def full_name(found: Named, snapshot: Snapshot) -> str:
     match found:
         case Item() | Secret():
             return snapshot.qualified_name(found)
+        case DroppedItem(place=place, name=name):
+            return ".".join((*place, name))
         case Schema(database_id=database_id, name=name) if database_id is not None:
             return f"{snapshot.databases[database_id].name}.{name}"
         case ClusterReplica() | ClusterProfile():

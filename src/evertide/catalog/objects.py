@@ -43,6 +43,7 @@ from evertide.catalog.kinds.clusters import (
     VirtualCluster,
     billed_as,
 )
+from evertide.catalog.kinds.dropped import DroppedItem, KeptComment
 from evertide.catalog.kinds.external import (
     AuctionLoad,
     CounterLoad,
@@ -63,13 +64,12 @@ from evertide.catalog.kinds.items import (
     MaterializedView,
     Schema,
     Secret,
-    StoredType,
     Table,
     View,
     stored_columns,
-    stored_type,
 )
 from evertide.catalog.kinds.kind import ObjectKind
+from evertide.catalog.kinds.passwords import RolePassword
 from evertide.catalog.kinds.privileges import Acl, AclItem
 from evertide.catalog.kinds.replacements import NamedInput, PastVersion, Replacement
 from evertide.catalog.kinds.roles import (
@@ -79,6 +79,7 @@ from evertide.catalog.kinds.roles import (
     RoleMembership,
     SystemPrivilege,
 )
+from evertide.catalog.kinds.types import NamedType, StoredType, stored_type
 
 __all__ = [
     "OBJECT_TYPES",
@@ -104,6 +105,7 @@ __all__ = [
     "Database",
     "DefaultPrivilege",
     "Definition",
+    "DroppedItem",
     "EndedReconfiguration",
     "Ending",
     "IdAllocator",
@@ -114,11 +116,13 @@ __all__ = [
     "Item",
     "ItemKind",
     "ItemVersion",
+    "KeptComment",
     "Load",
     "ManagedCluster",
     "ManagedTarget",
     "MaterializedView",
     "NamedInput",
+    "NamedType",
     "ObjectKey",
     "ObjectKind",
     "OnTimeout",
@@ -127,6 +131,7 @@ __all__ = [
     "Replacement",
     "Role",
     "RoleMembership",
+    "RolePassword",
     "Schema",
     "Secret",
     "Setting",
@@ -160,11 +165,13 @@ CatalogObject: TypeAlias = (
     | Config
     | Database
     | DefaultPrivilege
+    | DroppedItem
     | IdAllocator
     | IntrospectionSourceIndex
     | Item
     | Role
     | RoleMembership
+    | RolePassword
     | Schema
     | Secret
     | Setting
@@ -183,11 +190,13 @@ OBJECT_TYPES: dict[ObjectKind, type[CatalogObject]] = {
     ObjectKind.CONFIG: Config,
     ObjectKind.DATABASE: Database,
     ObjectKind.DEFAULT_PRIVILEGE: DefaultPrivilege,
+    ObjectKind.DROPPED_ITEM: DroppedItem,
     ObjectKind.ID_ALLOCATOR: IdAllocator,
     ObjectKind.INTROSPECTION_SOURCE_INDEX: IntrospectionSourceIndex,
     ObjectKind.ITEM: Item,
     ObjectKind.ROLE: Role,
     ObjectKind.ROLE_MEMBERSHIP: RoleMembership,
+    ObjectKind.ROLE_PASSWORD: RolePassword,
     ObjectKind.SCHEMA: Schema,
     ObjectKind.SECRET: Secret,
     ObjectKind.SETTING: Setting,

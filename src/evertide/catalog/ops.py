@@ -7,6 +7,8 @@ by transact.py.
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from evertide.catalog.dropped_ops import DroppedOp
+from evertide.catalog.kinds.temporary import GivenIds
 from evertide.catalog.new_external import NewIndex, NewSink, NewSource, NewSubsource
 from evertide.catalog.objects import (
     USUAL_INTROSPECTION,
@@ -16,13 +18,14 @@ from evertide.catalog.objects import (
     Ending,
     Index,
     Introspection,
+    NamedType,
     ObjectKey,
     Reconfiguration,
     Replacement,
     SystemPrivilege,
     View,
 )
-from evertide.catalog.privilege_ops import PrivilegeOp
+from evertide.catalog.privilege_ops import NewPassword, PrivilegeOp
 from evertide.catalog.replacement_ops import ReplacementOp
 from evertide.vocab.ids import (
     ClusterId,
@@ -34,6 +37,7 @@ from evertide.vocab.ids import (
     RoleId,
     SchemaId,
 )
+from evertide.vocab.refresh import RefreshSchedule
 from evertide.vocab.timestamp import Timestamp
 
 
@@ -57,6 +61,7 @@ class CreateRoleOp:
     name: str
     superuser: bool = False
     login: bool | None = None
+    password: NewPassword | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,10 +213,19 @@ class NewMaterializedView:
     as_of: Timestamp
     history_ms: int | None = None
     replacement: Replacement | None = None
+    refresh: RefreshSchedule | None = None  # None: it is kept up to date all the time
 
 
 NewDefinition: TypeAlias = (
-    NewTable | View | NewMaterializedView | Index | NewSource | NewSubsource | NewSink | NewIndex
+    NewTable
+    | View
+    | NewMaterializedView
+    | Index
+    | NewSource
+    | NewSubsource
+    | NewSink
+    | NewIndex
+    | NamedType
 )
 
 
@@ -231,6 +245,8 @@ class CreateItemOp:
     definition: NewDefinition
     # Versions that its text means where that is not the first; None: the last ones.
     planned_against: tuple[GlobalId, ...] | None = None
+    # Those of a temporary item; None: they are allocated.
+    ids: GivenIds | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,6 +256,15 @@ class CreateSecretOp:
     schema_id: SchemaId
     name: str
     owner: RoleId
+    stored_at: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetSecretOp:
+    """Another value, which is kept elsewhere than the one before."""
+
+    secret_id: ItemId
+    stored_at: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +277,8 @@ class DropItemsOp:
     """All of them at once; refused if anything else still depends on one (see drop.py)."""
 
     item_ids: tuple[ItemId, ...]
+    # Those that can be brought back are kept for the grace period, if there is one.
+    keep: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,6 +474,7 @@ ClusterOp: TypeAlias = (
 )
 AlterOp: TypeAlias = (
     ClusterOp
+    | DroppedOp
     | ReplacementOp
     | RenameItemOp
     | RenameObjectOp
@@ -454,6 +482,7 @@ AlterOp: TypeAlias = (
     | SetClusterOp
     | SetCommentOp
     | SetHistoryOp
+    | SetSecretOp
 )
 GrantOp: TypeAlias = (
     GrantRoleOp | RevokeRoleOp | SetDefaultPrivilegeOp | SetSystemPrivilegeOp | PrivilegeOp

@@ -1,6 +1,6 @@
 """Changes of roles and of what they may do with single objects; part of ops.py's unions."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from evertide.catalog.objects import ObjectKey
@@ -43,4 +43,22 @@ class SetRoleVariableOp:
     value: str | None
 
 
-PrivilegeOp: TypeAlias = GrantPrivilegesOp | RevokePrivilegesOp | AlterRoleOp | SetRoleVariableOp
+@dataclass(frozen=True, slots=True)
+class NewPassword:
+    """What is kept of a new password, and what decoys are made from if nothing is kept yet."""
+
+    verifier: str = field(repr=False)
+    decoy: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetPasswordOp:
+    """None: the role has no password any more, so nobody can come in as this role by one."""
+
+    role_id: RoleId
+    password: NewPassword | None
+
+
+PrivilegeOp: TypeAlias = (
+    GrantPrivilegesOp | RevokePrivilegesOp | AlterRoleOp | SetRoleVariableOp | SetPasswordOp
+)

@@ -15,15 +15,18 @@ from evertide.catalog.objects import (
     Config,
     Database,
     DefaultPrivilege,
+    DroppedItem,
     IdAllocator,
     Index,
     IntrospectionSourceIndex,
     Item,
     MaterializedView,
+    NamedType,
     ObjectKey,
     ObjectKind,
     Role,
     RoleMembership,
+    RolePassword,
     Schema,
     Secret,
     Setting,
@@ -53,6 +56,7 @@ ROLE_NAME = "role name"
 CLUSTER_NAME = "cluster name"
 MEMBER_NAME = "name in cluster"  # replicas and profiles
 ITEM_NAME = "name in schema"  # items and secrets
+TYPE_NAME = "type name in schema"
 GLOBAL_ID = "global id"
 REPLACEMENT = "replacement of"
 OID = "oid"
@@ -82,11 +86,15 @@ def names_of(found: CatalogObject) -> Iterator[NameKey]:
         case ClusterReplica() | ClusterProfile():
             yield MEMBER_NAME, found.cluster_id, found.name
         case Item():
-            yield ITEM_NAME, found.schema_id, found.name
+            named = TYPE_NAME if isinstance(found.definition, NamedType) else ITEM_NAME
+            yield named, found.schema_id, found.name
             yield from ((GLOBAL_ID, version.global_id) for version in found.versions)
             yield OID, found.oid
             if found.replacement is not None:
                 yield REPLACEMENT, found.replacement.target
+        case DroppedItem(item=item):
+            yield from ((GLOBAL_ID, version.global_id) for version in item.versions)
+            yield OID, item.oid
         case Secret():
             yield ITEM_NAME, found.schema_id, found.name
             yield GLOBAL_ID, found.secret_id
@@ -103,6 +111,7 @@ def names_of(found: CatalogObject) -> Iterator[NameKey]:
             | DefaultPrivilege()
             | IdAllocator()
             | RoleMembership()
+            | RolePassword()
             | Setting()
             | StorageUsage()
             | SystemConfiguration()
@@ -122,6 +131,8 @@ def ids_of(found: CatalogObject) -> Iterator[tuple[str, str]]:
         case Item():
             yield ID_ALLOCATOR, found.item_id
             yield from ((ID_ALLOCATOR, version.global_id) for version in found.versions)
+        case DroppedItem(item=item):
+            yield from ids_of(item)
         case Secret():
             yield ID_ALLOCATOR, found.secret_id
         case IntrospectionSourceIndex():
@@ -151,6 +162,8 @@ def oids_of(found: CatalogObject) -> Iterator[int]:
     match found:
         case Database() | Schema() | Role() | Item() | Secret() | IntrospectionSourceIndex():
             yield found.oid
+        case DroppedItem(item=item):
+            yield item.oid
         case _:
             return
 
@@ -172,11 +185,15 @@ def references_of(found: CatalogObject) -> Iterator[ObjectKey]:
             yield from _of_acl(found)
         case RoleMembership() | DefaultPrivilege() | SystemPrivilege():
             yield from _of_grant(found)
+        case RolePassword(role_id=role_id):
+            if role_id != PUBLIC_ROLE_ID:
+                yield _role(role_id)
         case Comment(object_kind=kind, object_id=object_id):
             yield kind.value, object_id
         case (
             AuditEvent()
             | Config()
+            | DroppedItem()
             | IdAllocator()
             | Role()
             | Setting()

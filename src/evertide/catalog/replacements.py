@@ -12,7 +12,7 @@ import msgspec
 from evertide.catalog.acl import roles_above
 from evertide.catalog.draft import Draft, full_name
 from evertide.catalog.hands import extends
-from evertide.catalog.objects import Item, MaterializedView, NamedInput, PastVersion, Replacement
+from evertide.catalog.objects import Item, MaterializedView, PastVersion, Replacement
 from evertide.catalog.replacement_ops import (
     ApplyReplacementOp,
     FinishHandoverOp,
@@ -22,6 +22,7 @@ from evertide.catalog.replacement_ops import (
     SetApplyWhenReadyOp,
 )
 from evertide.catalog.rewriting import existing_item, rewrite
+from evertide.catalog.shelving import names_of_inputs
 from evertide.catalog.snapshot import Snapshot
 from evertide.vocab.errors import (
     FeatureNotSupported,
@@ -169,12 +170,6 @@ def _apply(draft: Draft, op: ApplyReplacementOp) -> None:
 
 def _kept(snapshot: Snapshot, item: Item, definition: MaterializedView) -> PastVersion:
     """The item's definition as it is, with what its names mean while they still mean that."""
-    named = (snapshot.items.get(item_id) for item_id in item.depends_on)
-    names = tuple(
-        NamedInput(name=tuple(full_name(snapshot, read).values()), item_id=read.item_id)
-        for read in named
-        if read is not None
-    )
     return PastVersion(
         global_id=item.global_id,
         create_sql=item.create_sql,
@@ -182,7 +177,7 @@ def _kept(snapshot: Snapshot, item: Item, definition: MaterializedView) -> PastV
         cluster_id=definition.cluster_id,
         as_of=definition.as_of,
         planned_against=item.planned_against,
-        names=names,
+        names=names_of_inputs(snapshot, item),
     )
 
 

@@ -6,7 +6,7 @@ as long as they like.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar, cast
 
 import msgspec
@@ -24,6 +24,7 @@ from evertide.catalog.objects import (
     ClusterReplica,
     Comment,
     Database,
+    DroppedItem,
     Index,
     Item,
     ObjectKey,
@@ -43,6 +44,7 @@ from evertide.catalog.references import (
     REPLACEMENT,
     ROLE_NAME,
     SCHEMA_NAME,
+    TYPE_NAME,
     NameKey,
 )
 from evertide.catalog.variants import VariantView
@@ -83,6 +85,7 @@ _ORDER: Final = (
     ObjectKind.SYSTEM_OBJECT_MAPPING,
     ObjectKind.ROLE,
     ObjectKind.ROLE_MEMBERSHIP,
+    ObjectKind.ROLE_PASSWORD,
     ObjectKind.SYSTEM_PRIVILEGE,
     ObjectKind.DATABASE,
     ObjectKind.SCHEMA,
@@ -92,6 +95,7 @@ _ORDER: Final = (
     ObjectKind.INTROSPECTION_SOURCE_INDEX,
     ObjectKind.ITEM,
     ObjectKind.SECRET,
+    ObjectKind.DROPPED_ITEM,
     ObjectKind.COMMENT,
 )
 
@@ -108,6 +112,8 @@ class Snapshot:
     """
 
     upper: Timestamp = MIN_TS
+    # What a session has put over the catalog's own objects, by a number; 0: nothing.
+    overlay: int = 0
     # By the object's key: its one field, or all of them as a tuple.
     _tables: Mapping[ObjectKind, LayeredMap[object, object]] = field(default_factory=_no_objects)
     _indexes: Indexes = field(default_factory=Indexes, compare=False, repr=False)
@@ -150,6 +156,11 @@ class Snapshot:
         return cast("Mapping[ItemId, Secret]", self._tables[ObjectKind.SECRET])
 
     @property
+    def dropped_items(self) -> Mapping[ItemId, DroppedItem]:
+        """What was dropped and can be brought back; nothing of it is an item any more."""
+        return cast("Mapping[ItemId, DroppedItem]", self._tables[ObjectKind.DROPPED_ITEM])
+
+    @property
     def next_numbers(self) -> Mapping[str, int]:
         """Of the id allocators."""
         return cast("Mapping[str, int]", self._tables[ObjectKind.ID_ALLOCATOR])
@@ -169,6 +180,15 @@ class Snapshot:
     @property
     def timestamps(self) -> Mapping[Timeline, Timestamp]:
         return cast("Mapping[Timeline, Timestamp]", self._tables[ObjectKind.TIMESTAMP])
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Snapshots of one process that have the same are the same."""
+        return self.upper, self.overlay
+
+    def over(self, updates: Sequence[CatalogUpdate], overlay: int) -> "Snapshot":
+        """This snapshot as a session sees it which has such objects of its own."""
+        return replace(self.apply(updates, self.upper), overlay=overlay)
 
     @property
     def catalog_ts(self) -> Timestamp:
@@ -250,8 +270,12 @@ class Snapshot:
         return self._named(ClusterProfile, (MEMBER_NAME, cluster_id, name))
 
     def item_named(self, schema_id: SchemaId, name: str) -> Item | None:
-        """A user's item; builtins are found in builtin/registry.py."""
+        """A user's item that is no type; builtins are found in builtin/registry.py."""
         return self._named(Item, (ITEM_NAME, schema_id, name))
+
+    def type_named(self, schema_id: SchemaId, name: str) -> Item | None:
+        """A user's type."""
+        return self._named(Item, (TYPE_NAME, schema_id, name))
 
     def secret_named(self, schema_id: SchemaId, name: str) -> Secret | None:
         return self._named(Secret, (ITEM_NAME, schema_id, name))

@@ -15,6 +15,7 @@ from evertide.catalog.alter import (
     set_cluster,
     set_comment,
     set_history,
+    set_secret,
 )
 from evertide.catalog.clusters import (
     create_cluster,
@@ -32,6 +33,7 @@ from evertide.catalog.create import (
 from evertide.catalog.draft import Allocator, Draft
 from evertide.catalog.drop import drop_database, drop_items, drop_schema, drop_secret
 from evertide.catalog.drop_role import drop_role
+from evertide.catalog.dropped_ops import DroppedOp
 from evertide.catalog.grants import (
     alter_role,
     grant_privileges,
@@ -48,7 +50,7 @@ from evertide.catalog.notes import (
     set_setting,
     set_system_configuration,
 )
-from evertide.catalog.objects import CatalogUpdate, Item
+from evertide.catalog.objects import CatalogUpdate, DroppedItem, Item
 from evertide.catalog.ops import (
     AllocateIdsOp,
     AlterClusterOp,
@@ -90,6 +92,7 @@ from evertide.catalog.ops import (
     SetConfigOp,
     SetDefaultPrivilegeOp,
     SetHistoryOp,
+    SetSecretOp,
     SetSettingOp,
     SetSystemConfigurationOp,
     SetSystemPrivilegeOp,
@@ -100,6 +103,7 @@ from evertide.catalog.privilege_ops import (
     AlterRoleOp,
     GrantPrivilegesOp,
     RevokePrivilegesOp,
+    SetPasswordOp,
     SetRoleVariableOp,
 )
 from evertide.catalog.profiles import (
@@ -117,7 +121,10 @@ from evertide.catalog.reconfigure import (
 )
 from evertide.catalog.replacement_ops import ReplacementOp
 from evertide.catalog.replacements import change_replacement
+from evertide.catalog.set_password import set_password
 from evertide.catalog.snapshot import Snapshot
+from evertide.catalog.undrop import change_dropped
+from evertide.vocab.ids import ItemId
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +152,20 @@ class TransactResult:
         before = {item.item_id: item for item in self._items(-1)}
         after = (item for item in self._items(1) if item.item_id in before)
         return tuple((before[item.item_id], item) for item in after)
+
+    @property
+    def shelved(self) -> dict[ItemId, DroppedItem]:
+        """Items that are kept from now on, to be brought back."""
+        return self._kept(1)
+
+    @property
+    def unshelved(self) -> dict[ItemId, DroppedItem]:
+        """Items that were kept, and came back or are gone for good."""
+        return self._kept(-1)
+
+    def _kept(self, diff: int) -> dict[ItemId, DroppedItem]:
+        objects = (update.object for update in self.updates if update.diff == diff)
+        return {found.item_id: found for found in objects if isinstance(found, DroppedItem)}
 
     def _items(self, diff: int) -> list[Item]:
         objects = (update.object for update in self.updates if update.diff == diff)
@@ -230,6 +251,9 @@ def _alter(draft: Draft, op: AlterOp) -> None:
     if isinstance(op, ClusterOp):
         _alter_cluster(draft, op)
         return
+    if isinstance(op, DroppedOp):
+        change_dropped(draft, op)
+        return
     if isinstance(op, ReplacementOp):
         change_replacement(draft, op)
         return
@@ -246,6 +270,8 @@ def _alter(draft: Draft, op: AlterOp) -> None:
             set_history(draft, op)
         case SetClusterOp():
             set_cluster(draft, op)
+        case SetSecretOp():
+            set_secret(draft, op)
         case _:
             assert_never(op)
 
@@ -288,6 +314,8 @@ def _grant(draft: Draft, op: GrantOp) -> None:
             alter_role(draft, op)
         case SetRoleVariableOp():
             set_role_variable(draft, op)
+        case SetPasswordOp():
+            set_password(draft, op)
         case _:
             assert_never(op)
 

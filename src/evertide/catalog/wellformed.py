@@ -15,12 +15,14 @@ from evertide.catalog.objects import (
     ClusterProfile,
     Comment,
     Config,
+    DroppedItem,
     IdAllocator,
     IntrospectionSourceIndex,
     Item,
     ManagedCluster,
     MaterializedView,
     ObjectKind,
+    RolePassword,
     Sink,
     Source,
     StorageUsage,
@@ -28,6 +30,7 @@ from evertide.catalog.objects import (
     TimelineTimestamp,
 )
 from evertide.catalog.references import OID_ALLOCATOR, ids_of, oids_of
+from evertide.vocab.scram import read_verifier
 from evertide.vocab.timestamp import EMPTY_FRONTIER, MIN_TS, Timestamp
 
 COMMENTABLE: Final = (
@@ -58,6 +61,10 @@ def oddities_of(found: CatalogObject) -> Iterator[str]:
     if isinstance(found, Item):
         yield from _odd_versions(found)
         yield from odd_hands(found)
+    if isinstance(found, DroppedItem):
+        yield from _odd_dropped(found)
+    if isinstance(found, RolePassword) and read_verifier(found.verifier) is None:
+        yield "has a verifier that no password can be checked by"
     if isinstance(found, Comment) and found.object_kind not in COMMENTABLE:
         yield f"is on a {found.object_kind}, but must be on one of {', '.join(COMMENTABLE)}"
 
@@ -111,6 +118,13 @@ def _odd_time(ts: Timestamp | int) -> Iterator[str]:
 def _negative(name: str, value: int) -> Iterator[str]:
     if value < 0:
         yield f"has the {name} {value}, which is negative"
+
+
+def _odd_dropped(dropped: DroppedItem) -> Iterator[str]:
+    if dropped.item.item_id != dropped.item_id:
+        yield f"keeps item {dropped.item.item_id}"
+    yield from oddities_of(dropped.item)
+    yield from _odd_time(dropped.dropped_at_ms)
 
 
 def _odd_versions(item: Item) -> Iterator[str]:

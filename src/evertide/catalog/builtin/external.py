@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from evertide.catalog.builtin.relation import Viewpoint
 from evertide.catalog.builtin.rights import acl_texts
 from evertide.catalog.builtin.text import redacted
+from evertide.catalog.kinds.external import external_type
 from evertide.catalog.objects import Item, Sink, Source, Subsource
 from evertide.catalog.snapshot import Snapshot
 from evertide.vocab.datum import Row
@@ -16,7 +17,7 @@ def sources(at: Viewpoint) -> Iterable[Row]:
         if not isinstance(i.definition, Source | Subsource):
             continue
         envelope = None if i.shard_id is None else "none"
-        named = (i.item_id, i.oid, i.schema_id, i.name, source_type(i))
+        named = (i.item_id, i.oid, i.schema_id, i.name, external_type(i.definition))
         shown = (*named, None, None, envelope, None, None, writing_cluster(i, at.snapshot))
         yield *shown, i.owner, acl_texts(i, at.snapshot), i.create_sql, redacted(i.create_sql)
 
@@ -24,14 +25,9 @@ def sources(at: Viewpoint) -> Iterable[Row]:
 def sinks(at: Viewpoint) -> Iterable[Row]:
     for i in at.snapshot.items.values():
         if isinstance(i.definition, Sink):
-            named = (i.item_id, i.oid, i.schema_id, i.name, "file")
+            named = (i.item_id, i.oid, i.schema_id, i.name, external_type(i.definition))
             shown = (*named, None, None, None, "json", None, "json", i.definition.cluster_id)
             yield *shown, i.owner, i.create_sql, redacted(i.create_sql)
-
-
-def source_type(item: Item) -> str:
-    """What sort of source it is, in the words of mz_sources."""
-    return "subsource" if isinstance(item.definition, Subsource) else "load-generator"
 
 
 def writing_cluster(item: Item, snapshot: Snapshot) -> ClusterId | None:

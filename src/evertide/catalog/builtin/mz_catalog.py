@@ -2,7 +2,16 @@
 
 from typing import Final
 
-from evertide.catalog.builtin import clusters, external, notes, project, replacements, rights
+from evertide.catalog.builtin import (
+    clusters,
+    external,
+    notes,
+    project,
+    refreshes,
+    replacements,
+    rights,
+    user_types,
+)
 from evertide.catalog.builtin.relation import Builtin, Projection, no_rows, shape
 
 _PRIVILEGES: Final = "privileges text[]!"
@@ -135,12 +144,18 @@ MZ_CATALOG: Final = (
     _mz(16_717, "mz_base_types", "id text!", project.base_types),
     _mz(16_718, "mz_pseudo_types", "id text!", project.pseudo_types),
     _mz(16_719, "mz_array_types", "id text!, element_id text!", project.array_types),
-    _mz(16_720, "mz_list_types", "id text!, element_id text!, element_modifiers int8-list"),
+    _mz(
+        16_720,
+        "mz_list_types",
+        "id text!, element_id text!, element_modifiers int8-list",
+        user_types.list_types,
+    ),
     _mz(
         16_721,
         "mz_map_types",
         "id text!, key_id text!, value_id text!, key_modifiers int8-list, "
         "value_modifiers int8-list",
+        user_types.map_types,
     ),
     _mz(
         16_722,
@@ -287,6 +302,13 @@ MZ_INTERNAL: Final = (
         "mz_history_retention_strategies",
         "id text!, strategy text!, value jsonb!",
         project.history_retention_strategies,
+    ),
+    _internal(
+        16_814,
+        "mz_materialized_view_refresh_strategies",
+        "materialized_view_id text!, type text!, interval interval, aligned_to timestamptz, "
+        "at timestamptz",
+        refreshes.refresh_strategies,
     ),
     _internal(
         16_850,

@@ -63,7 +63,16 @@ def introspection_index_rows(at: Viewpoint) -> Iterator[Row]:
     """Their rows of mz_indexes."""
     for index, relation, name in introspection_indexes(at):
         named = (index.index_id, index.oid, name, relation.item_id, index.cluster_id)
-        yield *named, OWNER_OF_BUILTINS, None, None
+        cluster = at.snapshot.clusters[index.cluster_id].name
+        text = (
+            f"CREATE INDEX {name} IN CLUSTER {_quoted(cluster)} ON {relation.schema}"
+            f".{relation.name} (object_id, replica_id)"
+        )
+        yield *named, OWNER_OF_BUILTINS, text, text
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def storage_usage_rows(usages: Iterable[StorageUsage]) -> Iterator[Row]:

@@ -1,6 +1,6 @@
 """pg_catalog: a snapshot to the rows that PostgreSQL's clients look for."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Final
 
@@ -9,7 +9,7 @@ from evertide.catalog.builtin.postgres import constant_rows, pg_template
 from evertide.catalog.builtin.relation import Builtin, Projection, Viewpoint
 from evertide.catalog.builtin.rights import acl_texts
 from evertide.catalog.builtin.text import query_text
-from evertide.catalog.builtin.types import pg_types, type_storages
+from evertide.catalog.builtin.types import pg_type_rows, type_storages
 from evertide.catalog.objects import (
     Comment,
     Database,
@@ -21,6 +21,7 @@ from evertide.catalog.objects import (
     RoleMembership,
     Schema,
 )
+from evertide.catalog.passwords import mask_of
 from evertide.vocab.datum import Datum, Row
 from evertide.vocab.ids import RoleId
 from evertide.vocab.relation_desc import RelationDesc
@@ -34,8 +35,11 @@ _DEFAULT_TABLESPACE: Final = 1663
 
 # The oids of the relations that list things one may comment on, and which of them all share.
 _CATALOG_OIDS: Final = {
-    "pg_class": 1259, "pg_namespace": 2615, "pg_database": 1262, "pg_authid": 1260,
+    "pg_class": 1259, "pg_type": 1247, "pg_namespace": 2615, "pg_database": 1262,
+    "pg_authid": 1260,
 }  # fmt: skip
+# What everyone is shown instead of a password, whether there is one or not.
+_BLANK: Final = "********"
 SHARED_CATALOGS: Final = ("pg_database", "pg_authid")
 
 _RELKINDS: Final = {
@@ -100,6 +104,8 @@ def attributes(at: Viewpoint) -> Iterable[Row]:
     for builtin in at.builtins:
         yield from _builtin_attributes(builtin)
     for item in at.visible_items():
+        if item.kind is ItemKind.TYPE:
+            continue
         defaults = [column.default is not None for column in item.columns]
         yield from _attribute_rows(item.oid, item.desc, defaults)
 
@@ -204,8 +210,8 @@ def _commented(at: Viewpoint) -> Iterator[tuple[Comment, tuple[str, int]]]:
     visible = at.visible_schemas()
     for comment in at.snapshot.of_type(Comment):
         match at.snapshot.find((comment.object_kind.value, comment.object_id)):
-            case Item(schema_id=schema_id, oid=oid) if schema_id in visible:
-                yield comment, ("pg_class", oid)
+            case Item(schema_id=schema_id, oid=oid, kind=kind) if schema_id in visible:
+                yield comment, ("pg_type" if kind is ItemKind.TYPE else "pg_class", oid)
             case Schema(schema_id=schema_id, oid=oid) if schema_id in visible:
                 yield comment, ("pg_namespace", oid)
             case Database(oid=oid):
@@ -248,14 +254,14 @@ def databases(at: Viewpoint) -> Iterable[Row]:
 
 
 def roles(at: Viewpoint) -> Iterable[Row]:
-    return _roles(at, "pg_roles", rolpassword="********")
+    return _roles(at, "pg_roles", lambda _: _BLANK)
 
 
 def authids(at: Viewpoint) -> Iterable[Row]:
-    return _roles(at, "pg_authid")
+    return _roles(at, "pg_authid", lambda role: mask_of(at.snapshot, role.role_id))
 
 
-def _roles(at: Viewpoint, relation: str, **values: Datum) -> Iterator[Row]:
+def _roles(at: Viewpoint, relation: str, password: Callable[[Role], Datum]) -> Iterator[Row]:
     template = pg_template(relation)
     for role in at.snapshot.roles.values():
         letters = system_letters(at.snapshot, acting_roles(at.snapshot, role.role_id))
@@ -270,19 +276,19 @@ def _roles(at: Viewpoint, relation: str, **values: Datum) -> Iterator[Row]:
             rolreplication=False,
             rolbypassrls=role.superuser,
             rolconnlimit=-1,
-            **values,
+            rolpassword=password(role),
         )
 
 
 def users(at: Viewpoint) -> Iterable[Row]:
-    return _users(at, "pg_user", passwd="********")
+    return _users(at, "pg_user", lambda _: _BLANK)
 
 
 def shadow(at: Viewpoint) -> Iterable[Row]:
-    return _users(at, "pg_shadow")
+    return _users(at, "pg_shadow", lambda role: mask_of(at.snapshot, role.role_id))
 
 
-def _users(at: Viewpoint, relation: str, **values: Datum) -> Iterator[Row]:
+def _users(at: Viewpoint, relation: str, password: Callable[[Role], Datum]) -> Iterator[Row]:
     template = pg_template(relation)
     for role in at.snapshot.roles.values():
         yield template.row(
@@ -292,7 +298,7 @@ def _users(at: Viewpoint, relation: str, **values: Datum) -> Iterator[Row]:
             usesuper=role.superuser,
             userepl=False,
             usebypassrls=role.superuser,
-            **values,
+            passwd=password(role),
         )
 
 
@@ -393,7 +399,7 @@ PROJECTIONS: Final[Mapping[str, Projection]] = {
     "pg_shdescription": shared_descriptions,
     "pg_tables": tables,
     "pg_tablespace": _constant("pg_tablespace"),
-    "pg_type": pg_types,
+    "pg_type": pg_type_rows,
     "pg_user": users,
     "pg_views": views,
 }

@@ -20,6 +20,7 @@ from evertide.catalog.builtin.rights import (
 )
 from evertide.catalog.builtin.text import query_text, redacted
 from evertide.catalog.builtin.types import pg_types
+from evertide.catalog.builtin.user_types import type_rows
 from evertide.catalog.objects import (
     AuditEvent,
     Index,
@@ -96,7 +97,7 @@ def columns(at: Viewpoint) -> Iterable[Row]:
         nobody: Sequence[str | None] = [None] * builtin.desc.arity
         yield from _columns(builtin.item_id, builtin.desc, nobody)
     for item in at.snapshot.items.values():
-        if item.kind not in (ItemKind.INDEX, ItemKind.SINK):
+        if item.kind not in (ItemKind.INDEX, ItemKind.SINK, ItemKind.TYPE):
             defaults = [column.default for column in item.columns]
             yield from _columns(item.item_id, item.desc, defaults)
 
@@ -129,7 +130,7 @@ def objects(at: Viewpoint) -> Iterable[Row]:
         for b, schema_id in _builtins(at, is_view=is_view):
             named = (b.item_id, b.oid, schema_id, b.name, kind)
             yield *named, OWNER_OF_BUILTINS, None, OF_SYSTEM_VIEWS if is_view else OF_SYSTEM_TABLES
-    for row in types(at):
+    for row in _system_types(at):
         yield *row[:4], "type", row[5], None, OF_TYPES
     internal = {b.name: schema_id for b, schema_id in _builtins(at, is_view=False)}
     for index, relation, name in introspection_indexes(at):
@@ -152,6 +153,7 @@ _CATEGORIES = {
     "D": "date-time",
     "N": "numeric",
     "P": "pseudo",
+    "R": "range",
     "S": "string",
     "T": "timespan",
     "U": "user-defined",
@@ -161,6 +163,11 @@ _CATEGORIES = {
 
 
 def types(at: Viewpoint) -> Iterable[Row]:
+    yield from _system_types(at)
+    yield from type_rows(at)
+
+
+def _system_types(at: Viewpoint) -> Iterator[Row]:
     schema_ids = {s.oid: s.schema_id for s in at.snapshot.schemas.values()}
     for row in pg_types(at):
         oid, name, namespace, category = row[0], row[1], row[2], str(row[7])
@@ -171,12 +178,12 @@ def types(at: Viewpoint) -> Iterable[Row]:
 
 
 def base_types(at: Viewpoint) -> Iterable[Row]:
-    """Neither arrays, lists and maps nor pseudo-types."""
-    return ((row[0],) for row in types(at) if row[4] not in ("array", "pseudo"))
+    """Neither arrays nor pseudo-types, nor what users have named."""
+    return ((row[0],) for row in _system_types(at) if row[4] not in ("array", "pseudo"))
 
 
 def pseudo_types(at: Viewpoint) -> Iterable[Row]:
-    return ((row[0],) for row in types(at) if row[4] == "pseudo")
+    return ((row[0],) for row in _system_types(at) if row[4] == "pseudo")
 
 
 def array_types(at: Viewpoint) -> Iterable[Row]:

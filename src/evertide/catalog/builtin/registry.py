@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from evertide.catalog.builtin import information_schema, pg_catalog
+from evertide.catalog.builtin.dropped import DROPPED
+from evertide.catalog.builtin.listed import LISTED
 from evertide.catalog.builtin.mz_catalog import MZ_CATALOG, MZ_INTERNAL
 from evertide.catalog.builtin.postgres import PostgresRelation, postgres_relations
 from evertide.catalog.builtin.relation import Builtin, Projection, Viewpoint, no_rows
@@ -42,6 +44,8 @@ BUILTINS: Final[tuple[Builtin, ...]] = (
     *MZ_INTERNAL,
     *RESOURCES,
     *STAGED,
+    *DROPPED,
+    *LISTED,
     *MZ_SHOW,
     *_postgres_builtins(),
 )

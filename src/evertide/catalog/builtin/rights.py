@@ -101,8 +101,9 @@ def object_privileges(at: Viewpoint) -> Iterator[Row]:
     guarded: list[Item | Secret] = [*at.snapshot.items.values(), *at.snapshot.secrets.values()]
     for found in guarded:
         schema = at.snapshot.schemas[found.schema_id]
-        assert schema.database_id is not None, "users' items are in users' schemas"
-        place = (at.snapshot.databases[schema.database_id].name, schema.name, found.name)
+        database_id = schema.database_id  # None: the session's own
+        database = None if database_id is None else at.snapshot.databases[database_id].name
+        place = (database, schema.name, found.name)
         kind = found.kind.value if isinstance(found, Item) else "secret"
         for grantor, grantee, privilege in _granted(found, at.snapshot):
             yield grantor, grantee, *place, kind, privilege

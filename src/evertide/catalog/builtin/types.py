@@ -7,6 +7,7 @@ from typing import Final
 
 from evertide.catalog.builtin.postgres import constant_rows, pg_desc, pg_template
 from evertide.catalog.builtin.relation import Viewpoint
+from evertide.catalog.objects import NamedType
 from evertide.vocab.datum import Row
 from evertide.vocab.sql_type import Kind, SqlType, array_of
 
@@ -40,6 +41,24 @@ def pg_types(at: Viewpoint) -> tuple[Row, ...]:
     return (*constant_rows("pg_type"), *_own_types(namespace))
 
 
+def pg_type_rows(at: Viewpoint) -> Iterator[Row]:
+    """Those, and what users of this database have named."""
+    yield from pg_types(at)
+    for item in at.visible_items():
+        if isinstance(item.definition, NamedType):
+            composite = item.definition.type.kind == Kind.RECORD
+            yield _type_row(
+                oid=item.oid,
+                typname=item.name,
+                typnamespace=at.snapshot.schemas[item.schema_id].oid,
+                typowner=at.snapshot.roles[item.owner].oid,
+                typlen=-1,
+                typbyval=False,
+                typtype="c" if composite else "b",
+                typcategory="C" if composite else "U",
+            )
+
+
 @cache
 def _own_types(namespace: int) -> tuple[Row, ...]:
     return tuple(row for kind in _OWN_KINDS for row in _own_type(kind, namespace))
@@ -71,17 +90,17 @@ def _own_type(kind: Kind, namespace: int) -> Iterator[Row]:
 
 
 def _type_row(**values: int | str | bool) -> Row:
-    return pg_template("pg_type").row(
-        typowner=_OWNER_OID,
-        typtype="b",
-        typispreferred=False,
-        typisdefined=True,
-        typdelim=",",
-        typalign="i",
-        typstorage="p" if values["typbyval"] else "x",
-        typtypmod=-1,
-        **values,
-    )
+    usual: dict[str, int | str | bool] = {
+        "typowner": _OWNER_OID,
+        "typtype": "b",
+        "typispreferred": False,
+        "typisdefined": True,
+        "typdelim": ",",
+        "typalign": "i",
+        "typstorage": "p" if values["typbyval"] else "x",
+        "typtypmod": -1,
+    }
+    return pg_template("pg_type").row(**{**usual, **values})
 
 
 @cache

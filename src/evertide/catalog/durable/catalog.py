@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from evertide.catalog.durable.codec import decode_object
+from evertide.catalog.durable.hiding import HIDDEN, hidden_verifiers
 from evertide.catalog.durable.log import CatalogLog, RowChange, by_transaction, follow, read_all
 from evertide.catalog.durable.protocol import AppendOutcome, ObjectT, Progress
 from evertide.catalog.durable.rows import StoredRow
@@ -21,8 +22,6 @@ from evertide.vocab.clock import Clock
 from evertide.vocab.ids import Epoch
 from evertide.vocab.timestamp import Timestamp, step_back
 
-# What a dump shows instead of a password.
-HIDDEN: Final = "…"
 _PASSWORD: Final = re.compile(r"(\w://[^\s:/@]*):[^\s/@]*@")
 
 
@@ -164,7 +163,7 @@ def _without_passwords(value: object) -> object:
     """A definition may name a place together with a password."""
     match value:
         case str():
-            return _PASSWORD.sub(rf"\1:{HIDDEN}@", value)
+            return hidden_verifiers(_PASSWORD.sub(rf"\1:{HIDDEN}@", value))
         case list():
             return [_without_passwords(one) for one in value]
         case dict():

@@ -21,7 +21,7 @@ from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
 
 # Raised together with a new file in upgrade/ whenever a stored row would look different.
-CATALOG_VERSION: Final = 4
+CATALOG_VERSION: Final = 5
 VERSION_CONFIG: Final = "catalog_version"
 GENERATION_CONFIG: Final = "deployment_generation"
 

@@ -10,7 +10,6 @@ from typing import Final
 
 from evertide.catalog.checks import REQUIRED_SETTING, faults_of, named, referring
 from evertide.catalog.draft import Draft
-from evertide.catalog.durable.catalog import HIDDEN
 from evertide.catalog.durable.codec import (
     CATALOG_VERSION,
     VERSION_CONFIG,
@@ -18,6 +17,7 @@ from evertide.catalog.durable.codec import (
     decode_object,
     encode_object,
 )
+from evertide.catalog.durable.hiding import HIDDEN, HIDDEN_VERIFIER
 from evertide.catalog.durable.log import RowChange, read_all
 from evertide.catalog.durable.place import CatalogPlace
 from evertide.catalog.durable.rows import StoredRow
@@ -88,7 +88,7 @@ def edited(
     `sql_fault` says what is wrong with the SQL of an item: the catalog itself reads none.
     """
     wanted = StoredRow(_kind(kind), _json("key", key), _json("value", value))
-    if f":{HIDDEN}@" in value:
+    if f":{HIDDEN}@" in value or HIDDEN_VERIFIER in value:
         raise BadEdit("the value shows where a dump left out a password: write the password there")
     after = _sensible(wanted)
     fault = sql_fault(after) if isinstance(after, Item) else None

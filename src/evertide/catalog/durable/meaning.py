@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Final, TypeAlias
 
 from evertide.catalog.durable.codec import CorruptCatalog, decode_object, encode_object
+from evertide.catalog.durable.hiding import hidden_verifiers
 from evertide.catalog.durable.log import RowUpdate
 from evertide.catalog.durable.rows import StoredRow
 from evertide.vocab.timestamp import Timestamp
@@ -69,7 +70,8 @@ def _apart(first: _Sums, second: _Sums, names: tuple[str, str]) -> str | None:
 def _in_words(row: StoredRow, ts: Timestamp | None, count: int, names: tuple[str, str]) -> str:
     """Whoever has a row, or takes one away that the other keeps, is named with it."""
     when = "" if ts is None else f" at {ts}"
-    return f"{names[0] if count > 0 else names[1]} has {row.kind} {row.key} = {row.value}{when}"
+    value = hidden_verifiers(row.value)
+    return f"{names[0] if count > 0 else names[1]} has {row.kind} {row.key} = {value}{when}"
 
 
 def _canonical_json(text: str) -> str:

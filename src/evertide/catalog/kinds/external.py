@@ -97,3 +97,14 @@ class Sink(
     as_of: Timestamp  # changes after this are written, and what there was then
     path: str  # under the directory of sinks, parts with slashes between them
     snapshot: bool = True  # whether what there was at as_of is written too
+
+
+def external_type(definition: Source | Subsource | Sink) -> str:
+    """What sort of source or sink it is, in the words of system relations and audit events."""
+    match definition:
+        case Source():
+            return "load-generator"
+        case Subsource():
+            return "subsource"
+        case Sink():
+            return "file"

@@ -10,10 +10,13 @@ import msgspec
 from evertide.catalog.kinds.external import Sink, Source, Subsource
 from evertide.catalog.kinds.kind import ObjectKind
 from evertide.catalog.kinds.privileges import Acl
+from evertide.catalog.kinds.refresh import StoredRefresh
 from evertide.catalog.kinds.replacements import PastVersion, Replacement
+from evertide.catalog.kinds.temporary import TEMPORARY_SCHEMA_ID
+from evertide.catalog.kinds.types import NamedType, StoredType, stored_type
 from evertide.vocab.ids import ClusterId, DatabaseId, GlobalId, ItemId, RoleId, SchemaId, ShardId
+from evertide.vocab.refresh import RefreshSchedule
 from evertide.vocab.relation_desc import ColumnDesc, RelationDesc
-from evertide.vocab.sql_type import Kind, SqlType
 from evertide.vocab.timestamp import Timestamp
 
 
@@ -44,40 +47,6 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     privileges: Acl = ()
 
 
-class StoredType(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """A SqlType as it is stored: apart from vocab's, so that stored bytes do not move with it."""
-
-    kind: str
-    precision: int | None = None
-    scale: int | None = None
-    length: int | None = None
-    element: "StoredType | None" = None
-
-    def to_sql_type(self) -> SqlType:
-        return SqlType(
-            Kind(self.kind),
-            precision=self.precision,
-            scale=self.scale,
-            length=self.length,
-            element=None if self.element is None else self.element.to_sql_type(),
-        )
-
-
-def stored_type(sql_type: SqlType) -> StoredType:
-    """The stored form of a type.
-
-    >>> stored_type(SqlType(Kind.INT4)).to_sql_type() == SqlType(Kind.INT4)
-    True
-    """
-    return StoredType(
-        kind=sql_type.kind.value,
-        precision=sql_type.precision,
-        scale=sql_type.scale,
-        length=sql_type.length,
-        element=None if sql_type.element is None else stored_type(sql_type.element),
-    )
-
-
 class Column(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """One column of one version of an item."""
 
@@ -90,7 +59,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
 class ItemVersion(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One schema of an item under the GlobalId that names its collection.
 
-    The columns of an index are those of its key.
+    The columns of an index are those of its key, those of a record type its fields.
     """
 
     global_id: GlobalId
@@ -158,6 +127,7 @@ class MaterializedView(
     forward_time: bool = False  # while handing over: an interval may be left unreadable
     # While handing over: what the last version depends on, and the item will afterwards.
     depends_on_after: tuple[ItemId, ...] = ()
+    refresh: StoredRefresh | None = None  # None: it is kept up to date all the time
 
 
 class IndexKey(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -184,7 +154,9 @@ class Index(
     history_ms: int | None = None
 
 
-Definition: TypeAlias = Table | View | MaterializedView | Index | Source | Subsource | Sink
+Definition: TypeAlias = (
+    Table | View | MaterializedView | Index | Source | Subsource | Sink | NamedType
+)
 
 
 class ItemKind(StrEnum):
@@ -196,6 +168,7 @@ class ItemKind(StrEnum):
     INDEX = "index"
     SOURCE = "source"
     SINK = "sink"
+    TYPE = "type"
 
     @property
     def sql_words(self) -> str:
@@ -215,6 +188,7 @@ _ITEM_KINDS: dict[type[Definition], ItemKind] = {
     Source: ItemKind.SOURCE,
     Subsource: ItemKind.SOURCE,
     Sink: ItemKind.SINK,
+    NamedType: ItemKind.TYPE,
 }
 
 
@@ -262,15 +236,19 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         match self.definition:
             case MaterializedView(replacement=Replacement()):
                 return None
+            case Table() if self.schema_id == TEMPORARY_SCHEMA_ID:
+                return None
             case Table() | MaterializedView() | Source() | Subsource():
                 return self.definition.shard_id
-            case View() | Index() | Sink():
+            case View() | Index() | Sink() | NamedType():
                 return None
 
     @property
     def history_ms(self) -> int | None:
         """How long its past stays readable, if it was asked for; None: as usual."""
-        return None if isinstance(self.definition, View | Sink) else self.definition.history_ms
+        if isinstance(self.definition, View | Sink | NamedType):
+            return None
+        return self.definition.history_ms
 
     @property
     def cluster_id(self) -> ClusterId | None:
@@ -278,7 +256,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         match self.definition:
             case MaterializedView() | Index() | Source() | Sink():
                 return self.definition.cluster_id
-            case Table() | View() | Subsource():
+            case Table() | View() | Subsource() | NamedType():
                 return None
 
     def version(self, global_id: GlobalId) -> ItemVersion:
@@ -298,6 +276,13 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return (
             self.definition.replacement if isinstance(self.definition, MaterializedView) else None
         )
+
+    @property
+    def refresh(self) -> RefreshSchedule | None:
+        """The only times at which a materialized view changes; None: whenever its inputs do."""
+        if not isinstance(self.definition, MaterializedView) or self.definition.refresh is None:
+            return None
+        return self.definition.refresh.schedule
 
     @property
     def reads(self) -> tuple[ItemId, ...]:
@@ -343,7 +328,14 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         )
 
 
-class Secret(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=False):
+class Secret(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    gc=False,
+):
     """That a secret exists and whose it is. Its value is never in the catalog."""
 
     KIND: ClassVar[ObjectKind] = ObjectKind.SECRET
@@ -355,3 +347,4 @@ class Secret(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     name: str
     owner: RoleId
     privileges: Acl = ()
+    stored_at: str = ""  # under which key the value is kept

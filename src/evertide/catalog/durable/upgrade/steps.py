@@ -10,6 +10,7 @@ from evertide.catalog.durable.upgrade.from_2_to_3 import from_2_to_3
 from evertide.catalog.durable.upgrade.from_2_to_3_cluster_items import cluster_items_from_2_to_3
 from evertide.catalog.durable.upgrade.from_2_to_3_privileges import privileges_from_2_to_3
 from evertide.catalog.durable.upgrade.from_3_to_4 import from_3_to_4
+from evertide.catalog.durable.upgrade.from_4_to_5 import from_4_to_5
 from evertide.catalog.durable.upgrade.plain import PlainRow, to_plain, to_stored
 from evertide.catalog.faults import CatalogFault
 
@@ -21,7 +22,7 @@ def _to_3(rows: Sequence[PlainRow]) -> Sequence[PlainRow]:
 
 
 # Version N to the step that turns its rows into those of N + 1.
-STEPS: Final[Mapping[int, Step]] = {1: from_1_to_2, 2: _to_3, 3: from_3_to_4}
+STEPS: Final[Mapping[int, Step]] = {1: from_1_to_2, 2: _to_3, 3: from_3_to_4, 4: from_4_to_5}
 
 _VERSION_KEY: Final = {"name": "catalog_version"}
 
