@@ -9,22 +9,55 @@ from typing import TypeVar, cast
 
 from evertide.sql.pretty import to_sql
 from evertide.sql.rebuild import with_changed_parts
-from evertide.sql.resolve import Destination, NameContext, RelationName, resolve_readable
+from evertide.sql.resolve import (
+    Destination,
+    NameContext,
+    RelationName,
+    find_type,
+    name_of,
+    resolve_readable,
+)
 from evertide.sql.syntax.definition import (
     CreateIndexStatement,
     CreateMaterializedViewStatement,
     CreateTableStatement,
     CreateViewStatement,
 )
-from evertide.sql.syntax.expression import Name
+from evertide.sql.syntax.expression import Name, TypeName
+from evertide.sql.syntax.named import CreateTypeStatement
 from evertide.sql.syntax.query import Query, TableRef
+from evertide.sql.type_words import is_system_type
 
 NodeT = TypeVar("NodeT")
 
 
-def normal_table(statement: CreateTableStatement, destination: Destination) -> str:
+def normal_table(
+    statement: CreateTableStatement, destination: Destination, names: NameContext
+) -> str:
     """The stored text of a table."""
-    return to_sql(replace(statement, name=Name(destination.parts), if_not_exists=False))
+    columns = with_full_types(statement.columns, names)
+    named = replace(statement, name=Name(destination.parts), columns=columns)
+    return to_sql(replace(named, if_not_exists=False))
+
+
+def normal_type(
+    statement: CreateTypeStatement, destination: Destination, names: NameContext
+) -> str:
+    """The stored text of a type."""
+    form = with_full_types(statement.form, names)
+    return to_sql(replace(statement, name=Name(destination.parts), form=form))
+
+
+def with_full_types(node: NodeT, names: NameContext) -> NodeT:
+    """The tree with every user's type that it names under its full name."""
+    if isinstance(node, TypeName):
+        return cast(NodeT, _full_type(node, names))
+    return with_changed_parts(node, lambda part: with_full_types(part, names))
+
+
+def _full_type(node: TypeName, names: NameContext) -> TypeName:
+    found = None if is_system_type(node.parts) else find_type(node.parts, names)
+    return node if found is None else replace(node, parts=name_of(found, names.snapshot).parts)
 
 
 def normal_view(
@@ -101,6 +134,8 @@ def _qualified(node: NodeT, names: NameContext, local: frozenset[str]) -> NodeT:
         return cast(NodeT, _qualified_with(node, names, local))
     if isinstance(node, TableRef):
         return cast(NodeT, _qualified_table(node, names, local))
+    if isinstance(node, TypeName):
+        return cast(NodeT, _full_type(node, names))
     return with_changed_parts(node, lambda part: _qualified(part, names, local))
 
 
@@ -111,7 +146,8 @@ def _qualified_with(query: Query, names: NameContext, local: frozenset[str]) -> 
     if query.with_.mutually:
         local |= {table.name for table in query.with_.tables}
     for table in query.with_.tables:
-        tables.append(replace(table, query=_qualified(table.query, names, local)))
+        types = _qualified(table.types, names, local)
+        tables.append(replace(table, query=_qualified(table.query, names, local), types=types))
         local |= {table.name}
     rest = _qualified(replace(query, with_=None), names, local)
     return replace(rest, with_=replace(query.with_, tables=tuple(tables)))

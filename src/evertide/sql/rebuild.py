@@ -1,6 +1,6 @@
 """Syntax trees with some of their nodes changed; what did not change is shared."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from typing import TypeVar, cast
 
@@ -24,3 +24,15 @@ def with_changed_parts(node: NodeT, changed: Callable[[object], object]) -> Node
         if after is not before:
             changes[field.name] = after
     return cast(NodeT, replace(node, **changes)) if changes else node
+
+
+def parts_of(node: object) -> Iterator[object]:
+    """The node and all nodes within it, in no particular order."""
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, tuple):
+            waiting.extend(part)
+        elif is_dataclass(part) and not isinstance(part, type | LiteralValues):
+            yield part
+            waiting.extend(getattr(part, field.name) for field in fields(part))

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TypeAlias, TypeVar, cast
 
 from evertide.sql.rebuild import with_changed_parts
-from evertide.sql.syntax.expression import Name, Star
+from evertide.sql.syntax.expression import Name, Star, TypeName
 from evertide.sql.syntax.query import TableAlias, TableRef
 
 NodeT = TypeVar("NodeT")
@@ -19,13 +19,15 @@ def unchanged(parts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def with_relations(node: NodeT, relation: Renaming, column: Renaming = unchanged) -> NodeT:
-    """The tree with the relations of its FROM clauses renamed, and its columns.
+    """The tree with the relations of its FROM clauses renamed, its types, and its columns.
 
     Stored texts name relations in full; a name of one part is that of a WITH query. Columns are
     still found under the name that their relation had.
     """
     if isinstance(node, TableRef):
         return cast(NodeT, _table(node, relation))
+    if isinstance(node, TypeName):
+        return cast(NodeT, _type(node, relation))
     if isinstance(node, Name):
         parts = column(node.parts)
         return node if parts == node.parts else cast(NodeT, Name(parts, at=node.at))
@@ -33,6 +35,12 @@ def with_relations(node: NodeT, relation: Renaming, column: Renaming = unchanged
         *qualifier, _ = column((*node.qualifier, "*"))
         return cast(NodeT, replace(node, qualifier=tuple(qualifier)))
     return with_changed_parts(node, lambda part: with_relations(part, relation, column))
+
+
+def _type(node: TypeName, relation: Renaming) -> TypeName:
+    """Users' types are named in full; a name of fewer parts is that of a system's type."""
+    after = relation(node.parts) if len(node.parts) == 3 else node.parts
+    return node if after == node.parts else replace(node, parts=after)
 
 
 def _table(node: TableRef, relation: Renaming) -> TableRef:

@@ -1,19 +1,28 @@
 """Names to ids, against one catalog snapshot.
 
-A name that is not qualified is looked for in the system schemas first, so that no user can put a
-relation of his own before one that tools rely on, and then along the search path.
+A name that is not qualified is looked for among the session's temporary objects, which nobody else
+sees; then in the system schemas, so that no user can put a relation of his own before one that
+tools rely on; and then along the search path.
 """
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from evertide.catalog.builtin.registry import find_builtin
 from evertide.catalog.builtin.relation import Builtin
+from evertide.catalog.kinds.temporary import (
+    TEMPORARY_ALIAS,
+    TEMPORARY_SCHEMA,
+    TEMPORARY_SCHEMA_ID,
+)
 from evertide.catalog.objects import Cluster, Database, Item, ItemKind, Schema
 from evertide.catalog.snapshot import Snapshot
+from evertide.catalog.temporary import SESSION_SCHEMA
 from evertide.sql.syntax.expression import UNPLACED, Name
 from evertide.vocab.errors import (
     FeatureNotSupported,
+    InvalidTableDefinition,
     SqlSyntaxError,
     UndefinedDatabase,
     UndefinedObject,
@@ -82,7 +91,7 @@ def resolve_readable(name: Name, names: NameContext) -> Readable:
     """The relation a FROM clause means by this name."""
     found = find_object(name, names)
     if found is None:
-        raise _missing(name, names)
+        raise missing(name, names)
     if isinstance(found, Builtin):
         return _system_relation(found)
     if found.kind in (ItemKind.INDEX, ItemKind.SINK):
@@ -131,9 +140,9 @@ def name_of(item: Item, snapshot: Snapshot) -> RelationName:
 
 def resolve_item(name: Name, names: NameContext) -> Item:
     """The user's item of any kind with this name; system relations are refused."""
-    found = find_object(name, names)
+    found = find_object(name, names) or find_type(name.parts, names)
     if found is None:
-        raise _missing(name, names)
+        raise missing(name, names)
     if isinstance(found, Builtin):
         raise FeatureNotSupported(
             f"system item '{found.schema}.{found.name}' cannot be modified",
@@ -146,27 +155,50 @@ def find_object(name: Name, names: NameContext) -> Item | Builtin | None:
     """What the name means, or None. A schema or database that is missing is an error."""
     if names.recall is not None and name.parts in names.recall.items:
         return names.snapshot.items.get(names.recall.items[name.parts])
-    match name.parts:
-        case (item,):
-            schemas = _search_path(names)
-        case (schema, item):
-            schemas = iter([resolve_schema((schema,), names, at=name.at)])
-        case (database, schema, item):
-            schemas = iter([resolve_schema((database, schema), names, at=name.at)])
-        case _:
-            raise too_many_parts(name)
-    found = (_in_schema(schema, item, names.snapshot) for schema in schemas)
+    item = name.parts[-1]
+    found = (_in_schema(schema, item, names.snapshot) for schema in schemas_of(name, names))
     return next((thing for thing in found if thing is not None), None)
 
 
+def schemas_of(name: Name, names: NameContext) -> Iterator[Schema]:
+    """Where to look for what has this name: one schema, or those of the search path."""
+    *qualifier, _ = name.parts
+    if len(qualifier) > 2:
+        raise too_many_parts(name)
+    if not qualifier:
+        return _search_path(names)
+    return iter([resolve_schema(tuple(qualifier), names, at=name.at)])
+
+
+def no_connection(name: Name, names: NameContext) -> NoReturn:
+    """There are no connections, so whatever is said about one is about nothing."""
+    raise missing(name, names)
+
+
+def find_type(parts: tuple[str, ...], names: NameContext) -> Item | None:
+    """The user's type that a name means, or None; also where its schema is missing."""
+    if names.recall is not None and parts in names.recall.items:
+        return names.snapshot.items.get(names.recall.items[parts])
+    if len(parts) > 3:
+        return None
+    try:
+        schemas = schemas_of(Name(parts), names)
+    except (UndefinedSchema, UndefinedDatabase):
+        return None
+    found = (names.snapshot.type_named(schema.schema_id, parts[-1]) for schema in schemas)
+    return next((item for item in found if item is not None), None)
+
+
 def _in_schema(schema: Schema, name: str, snapshot: Snapshot) -> Item | Builtin | None:
-    if schema.database_id is None:
+    if schema.database_id is None and schema.schema_id != TEMPORARY_SCHEMA_ID:
         return find_builtin(schema.name, name)
     return snapshot.item_named(schema.schema_id, name)
 
 
 def _search_path(names: NameContext) -> Iterator[Schema]:
     """The schemas to look in; those that do not exist are passed over, as in PostgreSQL."""
+    if TEMPORARY_SCHEMA not in names.search_path and TEMPORARY_ALIAS not in names.search_path:
+        yield from _schemas_named(TEMPORARY_SCHEMA, names)
     for schema in IMPLICIT_SCHEMAS:
         if schema not in names.search_path:
             yield from _schemas_named(schema, names)
@@ -176,6 +208,10 @@ def _search_path(names: NameContext) -> Iterator[Schema]:
 
 def _schemas_named(name: str, names: NameContext) -> Iterator[Schema]:
     snapshot = names.snapshot
+    if name in (TEMPORARY_SCHEMA, TEMPORARY_ALIAS):
+        if TEMPORARY_SCHEMA_ID in snapshot.schemas:
+            yield SESSION_SCHEMA
+        return
     database = snapshot.database_named(names.database)
     own = None if database is None else snapshot.schema_named(database.database_id, name)
     found = own or snapshot.schema_named(None, name)
@@ -193,6 +229,8 @@ def resolve_schema(parts: tuple[str, ...], names: NameContext, *, at: int = UNPL
             pass
         case _:
             raise too_many_parts(Name(parts, at=at), most=2)
+    if schema == TEMPORARY_ALIAS:
+        schema = TEMPORARY_SCHEMA
     system = snapshot.schema_named(None, schema)
     if len(parts) == 1 and system is not None:
         return system
@@ -221,24 +259,40 @@ def resolve_cluster(name: str, snapshot: Snapshot, *, at: int = UNPLACED) -> Clu
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a new item goes: its schema, and its full name."""
+    """Where a new item goes: its schema, and its full name. Temporary items are in no database."""
 
-    database: Database
+    database: Database | None
     schema: Schema
     name: str
 
     @property
-    def parts(self) -> tuple[str, str, str]:
-        return (self.database.name, self.schema.name, self.name)
+    def temporary(self) -> bool:
+        return self.schema.schema_id == TEMPORARY_SCHEMA_ID
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        database = () if self.database is None else (self.database.name,)
+        return (*database, self.schema.name, self.name)
 
 
-def resolve_destination(name: Name, names: NameContext) -> Destination:
-    """Where an item to be created goes: the schema named, or the first of the search path."""
+def resolve_destination(name: Name, names: NameContext, *, temporary: bool = False) -> Destination:
+    """Where an item to be created goes: the schema named, or the first of the search path.
+
+    The temporary schema need not be there yet.
+    """
     *qualifier, item = name.parts
+    if (temporary and not qualifier) or qualifier in ([TEMPORARY_SCHEMA], [TEMPORARY_ALIAS]):
+        return Destination(None, SESSION_SCHEMA, item)
+    if temporary:
+        raise InvalidTableDefinition(
+            "cannot create temporary item in non-temporary schema", position=position_of(name.at)
+        )
     if qualifier:
         schema = resolve_schema(tuple(qualifier), names, at=name.at)
     else:
         schema = current_schema(names, at=name.at)
+    if schema.schema_id == TEMPORARY_SCHEMA_ID:
+        return Destination(None, schema, item)
     if schema.database_id is None:
         raise FeatureNotSupported(
             f"cannot create an item in system schema '{schema.name}'",
@@ -268,7 +322,7 @@ def too_many_parts(name: Name, most: int = 3) -> SqlSyntaxError:
     )
 
 
-def _missing(name: Name, names: NameContext) -> UndefinedTable:
+def missing(name: Name, names: NameContext) -> UndefinedTable:
     """Says the peer's words; the hint is for a schema that is not on the search path."""
     item = name.parts[-1]
     elsewhere = sorted(

@@ -12,6 +12,7 @@ from evertide.catalog.objects import (
     Index,
     Item,
     MaterializedView,
+    NamedType,
     Sink,
     Source,
     Subsource,
@@ -22,6 +23,7 @@ from evertide.catalog.snapshot import Snapshot
 from evertide.expr.relation import Get, Relation
 from evertide.expr.relation_walk import rewrite_up
 from evertide.sql.parser.entry import parse_statement
+from evertide.sql.plan.assertions import asserted_columns, with_assertions
 from evertide.sql.plan.context import PlanContext, QueryContext
 from evertide.sql.plan.parameters import Parameters
 from evertide.sql.plan.planned import fold_finishing
@@ -29,7 +31,7 @@ from evertide.sql.plan.query import plan_query
 from evertide.sql.resolve import Recall
 from evertide.sql.syntax.definition import CreateMaterializedViewStatement, CreateViewStatement
 from evertide.vocab.ids import GlobalId, ItemId
-from evertide.vocab.relation_desc import RelationDesc
+from evertide.vocab.relation_desc import RelationDesc, renamed
 
 # A definition means the same as long as its text and the versions it reads are the same.
 _Meaning: TypeAlias = tuple[GlobalId, str, tuple[GlobalId, ...]]
@@ -73,6 +75,8 @@ def plan_item(item: Item, snapshot: Snapshot) -> tuple[Relation, RelationDesc]:
         case Sink(from_id=from_id):
             written = snapshot.items[from_id].version_among(item.planned_against)
             return Get(written.global_id, written.desc.types), written.desc
+        case NamedType():
+            raise AssertionError("a type has no rows")
 
 
 def planned_definition(item: Item, snapshot: Snapshot) -> Relation:
@@ -120,4 +124,9 @@ def _plan_definition(item: Item, snapshot: Snapshot) -> Relation:
         recall=recall_of(item, snapshot),
     )
     query = QueryContext(plan=context, parameters=Parameters(), plan_query=plan_query, stored=True)
-    return fold_finishing(plan_query(statement.query, query))
+    planned = plan_query(statement.query, query)
+    relation = fold_finishing(planned)
+    if isinstance(statement, CreateViewStatement):
+        return relation
+    desc = renamed(planned.desc, statement.columns)
+    return with_assertions(relation, asserted_columns(statement.options, desc), desc)

@@ -2,6 +2,7 @@
 
 from evertide.sql.parser import cluster, option, replacement, role, session
 from evertide.sql.parser.cursor import Cursor
+from evertide.sql.parser.expression import expression
 from evertide.sql.parser.names import cluster_name, comma_separated, identifier, if_exists
 from evertide.sql.parser.objects import object_kind, object_name
 from evertide.sql.syntax.definition import (
@@ -14,6 +15,7 @@ from evertide.sql.syntax.definition import (
     SwapStatement,
 )
 from evertide.sql.syntax.expression import Name
+from evertide.sql.syntax.named import AlterSecretStatement
 from evertide.sql.syntax.role import DropOwnedStatement
 from evertide.sql.syntax.statement import Statement
 
@@ -64,6 +66,8 @@ def alter(cursor: Cursor) -> Statement:
         return SwapStatement(kind, name, cluster_name(cursor), at=at)
     if kind in _MOVABLE and cursor.accept_words("SET", "CLUSTER"):
         return AlterSetClusterStatement(kind, name, cluster_name(cursor), missing_ok, at=at)
+    if kind is ObjectKind.SECRET and cursor.accept("AS"):
+        return AlterSecretStatement(name, expression(cursor), missing_ok, at=at)
     if kind in _RETAINING and cursor.key in ("SET", "RESET"):
         return _history(cursor, kind, name, missing_ok, at)
     if kind is ObjectKind.MATERIALIZED_VIEW:
@@ -104,6 +108,8 @@ def _actions(kind: ObjectKind) -> list[str]:
         actions.append("SET CLUSTER")
     if kind in _RETAINING:
         actions += ["SET", "RESET"]
+    if kind is ObjectKind.SECRET:
+        actions.append("AS")
     if kind is ObjectKind.MATERIALIZED_VIEW:
         actions += ["APPLY", "RESTORE"]
     return actions

@@ -1,6 +1,6 @@
 """CREATE of everything but clusters."""
 
-from evertide.sql.parser import cluster, option, query, replacement, role, sink, source
+from evertide.sql.parser import cluster, named, option, query, replacement, role, sink, source
 from evertide.sql.parser.constraint import column_key, table_key
 from evertide.sql.parser.cursor import Cursor
 from evertide.sql.parser.expression import expression
@@ -22,6 +22,7 @@ from evertide.sql.syntax.definition import (
     CreateTableStatement,
     CreateViewStatement,
     DefinitionStatement,
+    OnCommit,
     TableKey,
 )
 from evertide.sql.syntax.expression import Expression
@@ -87,9 +88,21 @@ def _create_durable(cursor: Cursor, at: int) -> DefinitionStatement:
         return CreateDatabaseStatement(identifier(cursor), exists_ok, at=at)
     if cursor.key in ("ROLE", "USER"):
         return role.create_role(cursor, at)
+    return _create_named(cursor, at)
+
+
+def _create_named(cursor: Cursor, at: int) -> DefinitionStatement:
+    if cursor.accept("TYPE"):
+        return named.create_type(cursor, at)
+    if cursor.accept("SECRET"):
+        return named.create_secret(cursor, at)
+    if cursor.key == "CONNECTION":
+        named.refuse_connection(at)
+    if cursor.accept_words("NETWORK", "POLICY"):
+        named.refuse_network_policy(at)
     cursor.fail(
-        "one of TABLE or VIEW or MATERIALIZED VIEW or INDEX or SOURCE or SINK or CLUSTER or SCHEMA "
-        "or DATABASE or ROLE after CREATE"
+        "one of TABLE or VIEW or MATERIALIZED VIEW or INDEX or SOURCE or SINK or TYPE or SECRET or "
+        "CLUSTER or SCHEMA or DATABASE or ROLE after CREATE"
     )
 
 
@@ -110,10 +123,22 @@ def _table(cursor: Cursor, temporary: bool, at: int) -> CreateTableStatement:
         if cursor.key == ")":
             cursor.fail("column name or constraint definition")
     cursor.expect(")")
-    options = option.with_options(cursor, option.RETAINED)
+    # How full PostgreSQL keeps its pages. There are none here, so it says nothing.
+    given = option.with_options(cursor, option.TABLE)
+    options = tuple(each for each in given if each.name != "FILLFACTOR")
+    ending = _on_commit(cursor) if temporary else None
     return CreateTableStatement(
-        name, tuple(columns), exists_ok, temporary, options, tuple(keys), at=at
+        name, tuple(columns), exists_ok, temporary, options, tuple(keys), ending, at=at
     )
+
+
+def _on_commit(cursor: Cursor) -> OnCommit | None:
+    if not cursor.accept_words("ON", "COMMIT"):
+        return None
+    for ending in OnCommit:
+        if cursor.accept_words(*ending.split()):
+            return ending
+    cursor.fail("one of PRESERVE ROWS or DELETE ROWS or DROP")
 
 
 def _column(cursor: Cursor, keys: list[TableKey]) -> ColumnDefinition:

@@ -17,6 +17,7 @@ from evertide.sql.parser import (
     session,
     stream,
     type_name,
+    undrop,
 )
 from evertide.sql.parser.cursor import Cursor
 from evertide.sql.parser.keywords import KEYWORDS
@@ -87,6 +88,7 @@ _STATEMENTS: Final[dict[str, Callable[[Cursor], Statement]]] = {
     "DELETE": dml.delete,
     "CREATE": create.create,
     "DROP": alter.drop,
+    "UNDROP": undrop.undrop,
     "ALTER": alter.alter,
     "COMMENT": comment.comment,
     "GRANT": role.grant,
@@ -100,6 +102,8 @@ _STATEMENTS: Final[dict[str, Callable[[Cursor], Statement]]] = {
     "COMMIT": session.commit,
     "END": session.commit,
     "ROLLBACK": session.rollback,
+    "SAVEPOINT": session.savepoint,
+    "RELEASE": session.savepoint,
     "ABORT": session.rollback,
     "DISCARD": session.discard,
     "EXPLAIN": explain.explain,

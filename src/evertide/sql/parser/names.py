@@ -86,7 +86,7 @@ def parenthesized(cursor: Cursor, item: Callable[[Cursor], T]) -> tuple[T, ...]:
 
 def optional_columns(cursor: Cursor) -> tuple[str, ...]:
     """`(a, b)` if it is there."""
-    return parenthesized(cursor, identifier) if cursor.key == "(" else ()
+    return parenthesized(cursor, label) if cursor.key == "(" else ()
 
 
 def string_literal(cursor: Cursor) -> StringLiteral:

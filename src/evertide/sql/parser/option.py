@@ -144,9 +144,16 @@ def _refresh(cursor: Cursor) -> Refresh:
         return Refresh("AT", expression(cursor), at=at)
     if not cursor.accept("EVERY"):
         cursor.fail("one of ON or AT or EVERY")
-    interval = expression(cursor)
+    interval = _literal_string(cursor)
     aligned = expression(cursor) if cursor.accept_words("ALIGNED", "TO") else None
     return Refresh("EVERY", interval, aligned, at=at)
+
+
+def _literal_string(cursor: Cursor) -> StringLiteral:
+    at = cursor.at
+    if cursor.key != STRING:
+        cursor.fail("literal string")
+    return StringLiteral(cursor.advance(), at=at)
 
 
 def _replicas(cursor: Cursor) -> ReplicaDefinitions:
@@ -180,6 +187,11 @@ def _group(words: str, grammar: Grammar) -> ReadValue:
     return read
 
 
+def _estimate(cursor: Cursor) -> StringLiteral:
+    cursor.accept("=")
+    return _literal_string(cursor)
+
+
 def _schedule(cursor: Cursor) -> OptionValue | None:
     cursor.accept("=")
     at = cursor.at
@@ -189,7 +201,7 @@ def _schedule(cursor: Cursor) -> OptionValue | None:
         cursor.fail("one of MANUAL or ON")
     found: tuple[Option, ...] = ()
     if cursor.key == "(":
-        found = parenthesized_options(cursor, {"HYDRATION TIME ESTIMATE": value})
+        found = parenthesized_options(cursor, {"HYDRATION TIME ESTIMATE": _estimate})
     return OptionGroup("ON REFRESH", found, at=at)
 
 
@@ -245,6 +257,7 @@ PROFILE: Final[Grammar] = {
     "INTROSPECTION INTERVAL": value,
 }
 ALTER_CLUSTER_WITH: Final[Grammar] = {"WAIT": _wait}
+TABLE: Final[Grammar] = {"RETAIN HISTORY": _after_for, "FILLFACTOR": value}
 RETAINED: Final[Grammar] = {"RETAIN HISTORY": _after_for}
 MATERIALIZED_VIEW: Final[Grammar] = {
     "APPLY WHEN HYDRATED": no_value,

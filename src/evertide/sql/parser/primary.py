@@ -55,6 +55,11 @@ def primary(cursor: Cursor) -> Expression:
             return found
     if key == QUOTED or (is_word(key) and key not in RESERVED):
         return _name(cursor)
+    if key == "ON":
+        # No expression begins so, and SHOW INDEXES has a column of this name.
+        at = cursor.at
+        cursor.advance()
+        return Name(("on",), at=at)
     if key[:1] in OPERATOR_START:
         return _prefix(cursor)
     cursor.fail("an expression")

@@ -15,6 +15,7 @@ from evertide.sql.parser.names import (
 from evertide.sql.syntax.command import AlterSystemSetStatement
 from evertide.sql.syntax.definition import CreateRoleStatement
 from evertide.sql.syntax.expression import Name
+from evertide.sql.syntax.password import PasswordClause
 from evertide.sql.syntax.role import (
     AlterRoleSetStatement,
     AlterRoleStatement,
@@ -28,6 +29,7 @@ from evertide.sql.syntax.role import (
     PrivilegesStatement,
     ReassignOwnedStatement,
 )
+from evertide.vocab.errors import SqlSyntaxError
 
 _FLAGS: Final = frozenset(
     f"{no}{flag}"
@@ -49,22 +51,29 @@ def create_role(cursor: Cursor, at: int) -> CreateRoleStatement:
     user = cursor.key == "USER"
     cursor.advance()
     name = role_name(cursor)
-    attributes = _attributes(cursor)
+    attributes, password = _attributes(cursor)
     if user and not {"LOGIN", "NOLOGIN"} & set(attributes):
         attributes = ("LOGIN", *attributes)
-    return CreateRoleStatement(name, attributes, at=at)
+    return CreateRoleStatement(name, attributes, password, at=at)
 
 
-def _attributes(cursor: Cursor) -> tuple[str, ...]:
+def _attributes(cursor: Cursor) -> tuple[tuple[str, ...], PasswordClause | None]:
+    """The flags, and the password that stands among them."""
     cursor.accept("WITH")
     found: list[str] = []
-    while cursor.key in _FLAGS or cursor.key == "PASSWORD":
-        found.append(cursor.key)
-        cursor.advance()
-        # The value is read and forgotten: nothing that is kept or told may hold it.
-        if found[-1] == "PASSWORD" and not cursor.accept("NULL"):
-            string_literal(cursor)
-    return tuple(found)
+    password: PasswordClause | None = None
+    while cursor.key in _FLAGS or cursor.key in ("PASSWORD", "ENCRYPTED"):
+        if cursor.key in _FLAGS:
+            found.append(cursor.key)
+            cursor.advance()
+            continue
+        if password is not None:
+            raise SqlSyntaxError("conflicting or redundant options", position=cursor.at + 1)
+        cursor.accept("ENCRYPTED")
+        cursor.expect("PASSWORD")
+        cleared = cursor.accept("NULL")
+        password = PasswordClause(None if cleared else string_literal(cursor).value)
+    return tuple(found), password
 
 
 def role_name(cursor: Cursor) -> str:
@@ -81,7 +90,7 @@ def alter_role(cursor: Cursor, at: int) -> AlterRoleStatement | AlterRoleSetStat
         found = session.alter_system(cursor, at)
         values = found.values if isinstance(found, AlterSystemSetStatement) else None
         return AlterRoleSetStatement(name, found.name, values, at=at)
-    return AlterRoleStatement(name, _attributes(cursor), at=at)
+    return AlterRoleStatement(name, *_attributes(cursor), at=at)
 
 
 def grant(cursor: Cursor) -> PrivilegesStatement | MembershipStatement:

@@ -4,7 +4,14 @@ from typing import Final, Literal
 
 from evertide.sql.lexer import NUMBER, QUOTED, STRING
 from evertide.sql.parser.cursor import Cursor
-from evertide.sql.parser.names import comma_separated, is_word, one_of, take_word, variable_name
+from evertide.sql.parser.names import (
+    comma_separated,
+    identifier,
+    is_word,
+    one_of,
+    take_word,
+    variable_name,
+)
 from evertide.sql.parser.type_name import interval_fields
 from evertide.sql.syntax.command import (
     AlterSystemResetStatement,
@@ -14,6 +21,8 @@ from evertide.sql.syntax.command import (
     DiscardStatement,
     ResetVariableStatement,
     RollbackStatement,
+    SavepointAction,
+    SavepointStatement,
     SetTransactionStatement,
     SetVariableStatement,
     TransactionModes,
@@ -44,9 +53,10 @@ def set_(cursor: Cursor) -> SetVariableStatement | SetTransactionStatement:
         return SetTransactionStatement(_modes(cursor, required=True), at=at)
     if cursor.accept_words("TIME", "ZONE"):
         return SetVariableStatement("timezone", _time_zone(cursor), local, at=at)
-    if cursor.key == "SCHEMA" and cursor.peek() == STRING:
+    if cursor.key == "SCHEMA" and cursor.peek() in (STRING, "TO", "="):
         cursor.advance()
-        return SetVariableStatement("search_path", (cursor.advance(),), local, at=at)
+        values = (cursor.advance(),) if cursor.key == STRING else _assigned(cursor)
+        return SetVariableStatement("search_path", values, local, at=at)
     name = variable_name(cursor)
     return SetVariableStatement(name, _assigned(cursor), local, at=at)
 
@@ -155,12 +165,27 @@ def commit(cursor: Cursor) -> CommitStatement:
     return CommitStatement(_chain(cursor), at=at)
 
 
-def rollback(cursor: Cursor) -> RollbackStatement:
-    """ROLLBACK or ABORT."""
+def rollback(cursor: Cursor) -> RollbackStatement | SavepointStatement:
+    """ROLLBACK or ABORT, of all or of what came after a savepoint."""
     at = cursor.at
     cursor.advance()
     _skip_noise(cursor)
-    return RollbackStatement(_chain(cursor), at=at)
+    if not cursor.accept("TO"):
+        return RollbackStatement(_chain(cursor), at=at)
+    if cursor.key == "SAVEPOINT":
+        cursor.advance()
+    return SavepointStatement(SavepointAction.ROLL_BACK, identifier(cursor), at=at)
+
+
+def savepoint(cursor: Cursor) -> SavepointStatement:
+    """SAVEPOINT, or RELEASE of one."""
+    at = cursor.at
+    release = cursor.key == "RELEASE"
+    cursor.advance()
+    if release and cursor.key == "SAVEPOINT":
+        cursor.advance()
+    action = SavepointAction.RELEASE if release else SavepointAction.SET
+    return SavepointStatement(action, identifier(cursor), at=at)
 
 
 def _chain(cursor: Cursor) -> bool:

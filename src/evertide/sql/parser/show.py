@@ -27,6 +27,9 @@ _WITH_FROM: Final = frozenset(
         ShowKind.INDEXES,
         ShowKind.SOURCES,
         ShowKind.SINKS,
+        ShowKind.TYPES,
+        ShowKind.SECRETS,
+        ShowKind.CONNECTIONS,
         ShowKind.OBJECTS,
         ShowKind.SCHEMAS,
     }

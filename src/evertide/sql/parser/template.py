@@ -22,14 +22,15 @@ _LEFT_ALONE = re.compile(r"--|/\*|[$\\;]|\b(?:select|with|table|explain)\b", re.
 _CONSTANT = re.compile(
     r"""("[^"]*")"""
     r"""|(?<![\w&"'.])'((?:[^']|'')*+)'(?!['\w])"""
-    r"""|(?<![\w."'])((?:(?<=[=(,<>][ ])-|(?<=[=(,<>])-)?[0-9]{1,19})(?![\w.])"""
+    r"""|(?<![\w."'])((?:(?<=[=(,<>][ ])-|(?<=[=(,<>])-)?[0-9]{1,19}"""
+    r"""(?:\.[0-9]{1,19})?)(?![\w.])"""
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
     """A text with parameters, the kind of each (`s`: text, `i`, `b`: numbers of four and eight
-    bytes), and what stands for each here."""
+    bytes, `n`: numbers with a point), and what stands for each here."""
 
     text: str
     kinds: str
@@ -50,6 +51,9 @@ def template_of(text: str) -> Template | None:
         if string is not None:
             kinds.append("s")
             values.append(string.replace("''", "'"))
+        elif "." in number:
+            kinds.append("n")
+            values.append(number if number.strip("-0.") else "0")
         else:
             kinds.append(_kind(int(number)))
             values.append(str(int(number)))  # -0 is 0, also where it becomes a float

@@ -17,6 +17,7 @@ coercion           function_call, data_type, registered, parameters, origin: typ
 insert, mutation   target, assignment: writes; copy_from: rows that follow
 literal_json       literal_rows, literal_list: long lists of constants, by columns
 define, index      container, drop, rename: definitions
+undrop             what was dropped, brought back; names_of_today: kept texts in today's names
 clusters           clusters, replicas, profiles, and which of them can answer
 roles              who may do what; roles.rights says what a statement takes
 external           sources and sinks

@@ -1,6 +1,7 @@
 """Calls: forms that are nodes of the tree, session values, aggregates, and plain functions."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from evertide.expr import scalar as typed
 from evertide.expr.functions.record import is_record
@@ -24,6 +25,7 @@ from evertide.sql.plan.function_call import (
     is_function,
     session_call,
 )
+from evertide.sql.plan.pause import PAUSES, bind_pause
 from evertide.sql.plan.place import start_of
 from evertide.sql.plan.record import comparable, json_of, row_of_table
 from evertide.sql.plan.rewrite import walk_parts
@@ -49,7 +51,15 @@ _COMPARED_ACROSS = (
 _JSON_MAKERS = frozenset(
     {"to_jsonb", "jsonb_build_array", "jsonb_build_object", "jsonb_agg", "jsonb_object_agg"}
 )
-_FUNCTION_SCHEMAS = ("pg_catalog", "mz_catalog", "mz_internal")
+# There is one type of JSON, so what makes the other one makes this.
+_OF_JSON: Final = {
+    "json_agg": "jsonb_agg",
+    "json_build_array": "jsonb_build_array",
+    "json_build_object": "jsonb_build_object",
+    "json_object_agg": "jsonb_object_agg",
+    "to_json": "to_jsonb",
+}
+_FUNCTION_SCHEMAS = ("pg_catalog", "mz_catalog", "mz_internal", "mz_unsafe")
 
 
 def bind_call(node: FunctionCall, context: ExpressionContext) -> Scalar:
@@ -60,6 +70,8 @@ def bind_call(node: FunctionCall, context: ExpressionContext) -> Scalar:
     if is_aggregate(name):
         return _bind_aggregate(name, node, context)
     _refuse_aggregate_clauses(name, node)
+    if name in PAUSES:
+        return _checked_session_value(bind_pause(name, node, context), node, context)
     if find_table_functions(name):
         return bind_rows(name, node, context)
     if name in TABLE_FUNCTIONS:
@@ -91,7 +103,8 @@ def bind_call(node: FunctionCall, context: ExpressionContext) -> Scalar:
 
 def function_name(node: FunctionCall, query: QueryContext) -> str:
     """The bare name of a function of the system."""
-    *schema, name = node.name.parts
+    *schema, given = node.name.parts
+    name = _OF_JSON.get(given, given)
     if not schema:
         return name
     if len(schema) == 2:
@@ -132,6 +145,10 @@ def _checked_session_call(
             position=position_of(node.at),
         )
     return value
+
+
+def _checked_session_value(value: Scalar, node: FunctionCall, context: ExpressionContext) -> Scalar:
+    return _checked_session_call(value, node, context) if isinstance(value, SessionCall) else value
 
 
 def _bind_coalesce(node: FunctionCall, context: ExpressionContext) -> Scalar:

@@ -1,9 +1,13 @@
 """Type names to types."""
 
+from dataclasses import replace
 from typing import assert_never
 
-from evertide.sql.resolve import position_of
+from evertide.catalog.objects import NamedType
+from evertide.sql.plan.context import QueryContext
+from evertide.sql.resolve import find_type, position_of
 from evertide.sql.syntax.expression import ArrayType, DataType, ListType, MapType, TypeName
+from evertide.sql.type_words import NAMED, SYNONYMS, TYPE_SCHEMAS, is_system_type
 from evertide.vocab.datum import NUMERIC_DIGITS
 from evertide.vocab.errors import (
     FeatureNotSupported,
@@ -13,63 +17,76 @@ from evertide.vocab.errors import (
 )
 from evertide.vocab.sql_type import Kind, SqlType, array_of
 
-_SYNONYMS: dict[str, Kind] = {
-    "boolean": Kind.BOOL,
-    "smallint": Kind.INT2,
-    "int": Kind.INT4,
-    "integer": Kind.INT4,
-    "bigint": Kind.INT8,
-    "real": Kind.FLOAT4,
-    "float": Kind.FLOAT8,
-    "double": Kind.FLOAT8,
-    "decimal": Kind.NUMERIC,
-    "dec": Kind.NUMERIC,
-    "string": Kind.TEXT,
-    "bytes": Kind.BYTEA,
-    "json": Kind.JSONB,
-}
-# No value is of these types unless something around it says more.
-_NOT_NAMEABLE = {Kind.ARRAY, Kind.LIST, Kind.MAP, Kind.RECORD, Kind.UNKNOWN}
-_NAMED: dict[str, Kind] = {
-    **{kind.value: kind for kind in Kind if kind not in _NOT_NAMEABLE},
-    **_SYNONYMS,
-}
-_TYPE_SCHEMAS = {"pg_catalog", "mz_catalog"}
 MOST_CHARACTERS = 10_485_760
 MICROSECOND_DIGITS = 6
 
 
-def resolve_type(node: DataType) -> SqlType:
-    """The type that a type name means."""
+def resolve_type(node: DataType, query: QueryContext) -> SqlType:
+    """The type that a type name means; a user's type becomes a dependency."""
     match node:
         case TypeName():
-            return _named_type(node)
+            return _named_type(node, query)
         case ArrayType(element=element, dimensions=dimensions):
             if dimensions > 1:
                 raise FeatureNotSupported(
                     "arrays of several dimensions are not supported", position=position_of(node.at)
                 )
-            return array_of(resolve_type(element))
+            return _array_of(resolve_type(element, query), node)
         case ListType(element=element):
-            return SqlType(Kind.LIST, element=resolve_type(element))
-        case MapType(value=value):
-            return SqlType(Kind.MAP, element=resolve_type(value))
+            return SqlType(Kind.LIST, element=resolve_type(element, query))
+        case MapType(key=key, value=value):
+            check_map_key(resolve_type(key, query), node.at)
+            return SqlType(Kind.MAP, element=resolve_type(value, query))
         case _:
             assert_never(node)
 
 
-def _named_type(node: TypeName) -> SqlType:
+def check_map_key(key: SqlType, at: int) -> None:
+    """Text is all that maps are looked up by."""
+    if key.kind is not Kind.TEXT:
+        raise FeatureNotSupported(
+            f"maps whose keys are of type {key} are not supported", position=position_of(at)
+        )
+
+
+def _array_of(element: SqlType, node: ArrayType) -> SqlType:
+    if element.kind in (Kind.LIST, Kind.MAP, Kind.RECORD):
+        raise FeatureNotSupported(
+            f"arrays of type {element} are not supported",
+            hint="Use a list.",
+            position=position_of(node.at),
+        )
+    return array_of(element)
+
+
+def _users_type(node: TypeName, query: QueryContext) -> SqlType | None:
+    item = find_type(node.parts, query.plan.names)
+    if item is None or not isinstance(item.definition, NamedType):
+        return None
+    if node.modifiers:
+        raise SqlSyntaxError(
+            f'type modifier is not allowed for type "{item.name}"', position=position_of(node.at)
+        )
+    query.dependencies[item.item_id] = None
+    return replace(item.definition.type.to_sql_type(), name=item.name)
+
+
+def _named_type(node: TypeName, query: QueryContext) -> SqlType:
     *schema, name = node.parts
-    kind = _NAMED.get(name)
-    if name.startswith("_") and name[1:] in _NAMED:
-        return array_of(SqlType(_NAMED[name[1:]]))
-    if schema and name in _SYNONYMS:  # words of the grammar, which no schema holds
+    if not is_system_type(node.parts):
+        found = _users_type(node, query)
+        if found is not None:
+            return found
+    kind = NAMED.get(name)
+    if name.startswith("_") and name[1:] in NAMED:
+        return array_of(SqlType(NAMED[name[1:]]))
+    if schema and name in SYNONYMS:  # words of the grammar, which no schema holds
         kind = None
     if [*schema, name][-2:] in (["record"], ["pg_catalog", "record"]):
         raise InvalidParameterValue(
             "cannot reference pseudo type pg_catalog.record", position=position_of(node.at)
         )
-    if kind is None or (schema and schema[-1] not in _TYPE_SCHEMAS):
+    if kind is None or (schema and schema[-1] not in TYPE_SCHEMAS):
         raise UndefinedObject(
             f'type "{".".join(node.parts)}" does not exist', position=position_of(node.at)
         )
@@ -125,16 +142,10 @@ def _characters(kind: Kind, length: int, node: TypeName) -> SqlType:
 
 
 def _fractional(kind: Kind, digits: int, node: TypeName) -> SqlType:
-    """Only the full precision is a type here: nothing would cut values to less."""
+    """Times and intervals with so many digits after the second."""
     if not 0 <= digits <= MICROSECOND_DIGITS:
         raise InvalidParameterValue(
             f"precision for type {kind.value} must be between 0 and {MICROSECOND_DIGITS}",
             position=position_of(node.at),
         )
-    if digits < MICROSECOND_DIGITS:
-        raise FeatureNotSupported(
-            f"type {kind.value}({digits}) is not supported",
-            hint=f"Use {kind.value}, which keeps microseconds.",
-            position=position_of(node.at),
-        )
-    return SqlType(kind)
+    return SqlType(kind, precision=digits)

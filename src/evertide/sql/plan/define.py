@@ -6,6 +6,7 @@ from dataclasses import replace
 from evertide.catalog.builtin.registry import builtin_of
 from evertide.catalog.objects import Item, ItemKind
 from evertide.catalog.replacements import refuse_staged
+from evertide.catalog.temporary import refuse_lasting
 from evertide.expr.locality import interpreted_only
 from evertide.expr.relation import Get, Relation
 from evertide.expr.relation_walk import in_order_of_use, rewrite_scalars
@@ -14,10 +15,17 @@ from evertide.expr.temporal import MZ_NOW, check_temporal, has_temporal
 from evertide.expr.transform.passes import optimize
 from evertide.persist.coding.encoding import is_storable
 from evertide.sql.normalize import normal_materialized_view, normal_table, normal_view
+from evertide.sql.plan.assertions import (
+    ASSERT_NOT_NULL,
+    asserted_columns,
+    with_assertions,
+    without_nulls,
+)
 from evertide.sql.plan.assignment import check_default
 from evertide.sql.plan.coercion import with_position
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.data_type import resolve_type
+from evertide.sql.plan.free_name import free_destination
 from evertide.sql.plan.history import RETAIN_HISTORY, history_option
 from evertide.sql.plan.incremental import (
     REQUIRE_INCREMENTAL,
@@ -25,6 +33,7 @@ from evertide.sql.plan.incremental import (
     with_requirement,
 )
 from evertide.sql.plan.keys import check_keys, with_keys
+from evertide.sql.plan.named.create_type import refuse_named_types
 from evertide.sql.plan.planned import PlannedQuery, fold_finishing
 from evertide.sql.plan.plans import (
     CreateMaterializedViewPlan,
@@ -32,6 +41,7 @@ from evertide.sql.plan.plans import (
     CreateViewPlan,
     ItemName,
 )
+from evertide.sql.plan.refresh import REFRESH, plan_refresh
 from evertide.sql.plan.replacements.create import (
     APPLY_WHEN_HYDRATED,
     check_replacement,
@@ -52,13 +62,11 @@ from evertide.sql.syntax.definition import (
     CreateTableStatement,
     CreateViewStatement,
 )
-from evertide.sql.syntax.expression import Name
-from evertide.sql.syntax.option import Option, Refresh
+from evertide.sql.syntax.option import Option
 from evertide.sql.views import inline_views
 from evertide.vocab.errors import (
     DependentObjectsStillExist,
     DuplicateColumn,
-    DuplicateTable,
     FeatureNotSupported,
     InvalidTableDefinition,
     ObjectNotInPrerequisiteState,
@@ -73,20 +81,25 @@ from evertide.vocab.sql_type import Kind
 
 def plan_create_table(statement: CreateTableStatement, query: QueryContext) -> CreateTablePlan:
     """A table and the defaults of its columns."""
-    if statement.temporary:
+    destination = free_destination(
+        statement.name, query, statement.if_not_exists, temporary=statement.temporary
+    )
+    statement = replace(statement, temporary=destination.temporary)
+    if destination.temporary and statement.options:
         raise FeatureNotSupported(
-            "temporary tables are not supported", position=position_of(statement.at)
+            "temporary tables keep no history", position=position_of(statement.at)
         )
-    destination = free_destination(statement.name, query, statement.if_not_exists)
     check_keys(statement, query)
     desc = with_keys(
-        RelationDesc(tuple(_column(column) for column in statement.columns)), statement.keys
+        RelationDesc(tuple(_column(column, query) for column in statement.columns)), statement.keys
     )
     check_distinct_names(desc, [column.at for column in statement.columns])
     _check_storable(desc, statement.at)
+    types = tuple(query.dependencies)
     for definition, column in zip(statement.columns, desc.columns, strict=True):
         if definition.default is not None:
             check_default(definition.default, column, query)
+            refuse_named_types(definition.default, query, types)
     return CreateTablePlan(
         name=item_name(destination),
         desc=desc,
@@ -94,16 +107,18 @@ def plan_create_table(statement: CreateTableStatement, query: QueryContext) -> C
             None if column.default is None else to_sql(column.default)
             for column in statement.columns
         ),
-        create_sql=normal_table(statement, destination),
+        create_sql=normal_table(statement, destination, query.plan.names),
         if_not_exists=statement.if_not_exists,
         history_ms=history_option(statement.options),
+        depends_on=types,
+        on_commit=statement.on_commit,
     )
 
 
-def _column(column: ColumnDefinition) -> ColumnDesc:
+def _column(column: ColumnDefinition, query: QueryContext) -> ColumnDesc:
     if column.collation is not None:
         check_collation(column.collation)
-    return ColumnDesc(column.name, resolve_type(column.type_), not column.not_null)
+    return ColumnDesc(column.name, resolve_type(column.type_, query), not column.not_null)
 
 
 def _check_storable(desc: RelationDesc, at: int) -> None:
@@ -128,19 +143,8 @@ def check_distinct_names(desc: RelationDesc, ats: Sequence[int]) -> None:
 
 def item_name(destination: Destination) -> ItemName:
     """Where a new item goes, by ids."""
-    return ItemName(
-        destination.database.database_id, destination.schema.schema_id, destination.name
-    )
-
-
-def free_destination(name: Name, query: QueryContext, if_not_exists: bool) -> Destination:
-    """Where a new item goes. Its name must be free; with IF NOT EXISTS the catalog decides."""
-    destination = resolve_destination(name, query.plan.names)
-    if not if_not_exists and existing_item(destination, query) is not None:
-        raise DuplicateTable(
-            f"catalog item '{destination.name}' already exists", position=position_of(name.at)
-        )
-    return destination
+    database_id = None if destination.database is None else destination.database.database_id
+    return ItemName(database_id, destination.schema.schema_id, destination.name)
 
 
 def existing_item(destination: Destination, query: QueryContext) -> Item | None:
@@ -151,11 +155,8 @@ def existing_item(destination: Destination, query: QueryContext) -> Item | None:
 
 def plan_create_view(statement: CreateViewStatement, query: QueryContext) -> CreateViewPlan:
     """A name for a query."""
-    if statement.temporary:
-        raise FeatureNotSupported(
-            "temporary views are not supported", position=position_of(statement.at)
-        )
     destination, replaces = _view_destination(statement, ItemKind.VIEW, query)
+    statement = replace(statement, temporary=destination.temporary)
     planned = query.plan_query(statement.query, replace(query, stored=True))
     desc = _view_desc(planned, statement.columns, query, statement.at)
     return CreateViewPlan(
@@ -175,6 +176,7 @@ def plan_create_materialized_view(
     """A query whose result one cluster keeps up to date."""
     for option in statement.options:
         _check_option(option)
+    asked_refresh = plan_refresh(statement.options, query)
     query = with_requirement(statement.options, query)
     destination, replaces = _view_destination(statement, ItemKind.MATERIALIZED_VIEW, query)
     target = replaced_view(statement, query)
@@ -184,9 +186,12 @@ def plan_create_materialized_view(
         at=statement.at,
     )
     planned = query.plan_query(statement.query, replace(query, stored=True, maintained=True))
+    _check_named(statement.columns, planned.desc, destination, statement.at)
     desc = _view_desc(planned, statement.columns, query, statement.at)
     _check_storable(desc, statement.at)
-    relation = fold_finishing(planned)
+    asserted = asserted_columns(statement.options, desc)
+    relation = with_assertions(fold_finishing(planned), asserted, desc)
+    desc = without_nulls(desc, asserted)
     check_maintainable(relation, "materialized view", query, statement.at)
     replacement = None
     if target is not None:
@@ -202,21 +207,39 @@ def plan_create_materialized_view(
         replaces=replaces,
         history_ms=history_option(statement.options),
         replacement=replacement,
+        asked_refresh=asked_refresh,
     )
 
 
+def _check_named(
+    names: Sequence[str], desc: RelationDesc, destination: Destination, at: int
+) -> None:
+    """What is stored has all of its columns named, or none."""
+    if names and len(names) != desc.arity:
+        which = f'materialized view "{".".join(destination.parts)}"'
+        raise InvalidTableDefinition(
+            f"{which} definition names {_columns(len(names))}, but {which} has"
+            f" {_columns(desc.arity)}",
+            position=position_of(at),
+        )
+
+
+def _columns(count: int) -> str:
+    return f"{count} column" if count == 1 else f"{count} columns"
+
+
+_OPTIONS = frozenset(
+    {RETAIN_HISTORY, REQUIRE_INCREMENTAL, APPLY_WHEN_HYDRATED, ASSERT_NOT_NULL, REFRESH}
+)
+
+
 def _check_option(option: Option) -> None:
-    """Only what is the case anyway is accepted: a promise that nobody keeps is worse than none."""
-    if option.name in (RETAIN_HISTORY, REQUIRE_INCREMENTAL, APPLY_WHEN_HYDRATED):
-        return
-    match option.value:
-        case Refresh(kind="ON COMMIT"):
-            return
-        case _:
-            raise FeatureNotSupported(
-                f"materialized view option {option.name} is not supported",
-                position=position_of(option.at),
-            )
+    """A promise that nobody keeps is worse than none."""
+    if option.name not in _OPTIONS:
+        raise FeatureNotSupported(
+            f"materialized view option {option.name} is not supported",
+            position=position_of(option.at),
+        )
 
 
 def _view_destination(
@@ -225,9 +248,11 @@ def _view_destination(
     query: QueryContext,
 ) -> tuple[Destination, ItemId | None]:
     """Where a view goes, and with OR REPLACE the view that makes room for it."""
+    temporary = isinstance(statement, CreateViewStatement) and statement.temporary
     if not statement.or_replace:
-        return free_destination(statement.name, query, statement.if_not_exists), None
-    destination = resolve_destination(statement.name, query.plan.names)
+        exists_ok = statement.if_not_exists
+        return free_destination(statement.name, query, exists_ok, temporary=temporary), None
+    destination = resolve_destination(statement.name, query.plan.names, temporary=temporary)
     old = existing_item(destination, query)
     if old is None:
         return destination, None
@@ -267,6 +292,7 @@ def _dependencies(
             f" {destination.name} definition"
         )
     refuse_staged(query.plan.snapshot, query.dependencies)
+    refuse_lasting(destination.schema.schema_id, query.dependencies, query.plan.snapshot)
     return tuple(query.dependencies)
 
 

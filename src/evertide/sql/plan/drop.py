@@ -9,15 +9,20 @@ from evertide.catalog.objects import (
     Item,
     ItemKind,
     Schema,
+    Secret,
 )
 from evertide.catalog.snapshot import Snapshot
 from evertide.sql.plan.clusters.plans import ChangePlan
 from evertide.sql.plan.clusters.profile import plan_drop_profiles
 from evertide.sql.plan.clusters.replica import own_replica
 from evertide.sql.plan.context import QueryContext
+from evertide.sql.plan.named.secret import resolve_secret
 from evertide.sql.plan.plans import DropPlan
+from evertide.sql.plan.skipped import cascades, skipped
 from evertide.sql.resolve import (
     NameContext,
+    find_type,
+    no_connection,
     position_of,
     resolve_cluster,
     resolve_database,
@@ -49,6 +54,7 @@ ITEM_KINDS: Final[dict[ObjectKind, ItemKind]] = {
     ObjectKind.INDEX: ItemKind.INDEX,
     ObjectKind.SOURCE: ItemKind.SOURCE,
     ObjectKind.SINK: ItemKind.SINK,
+    ObjectKind.TYPE: ItemKind.TYPE,
 }
 # What looking up a name says when it is not there.
 _MISSING = (UndefinedTable, UndefinedSchema, UndefinedDatabase, UndefinedObject)
@@ -65,8 +71,16 @@ def plan_drop(statement: DropStatement, query: QueryContext) -> DropPlan | Chang
             | ObjectKind.INDEX
             | ObjectKind.SOURCE
             | ObjectKind.SINK
+            | ObjectKind.TYPE
         ):
             return _drop_items(statement, names)
+        case ObjectKind.SECRET:
+            secrets, notices = _found(statement, lambda name: resolve_secret(name, names))
+            gone = tuple(secret.secret_id for secret in secrets)
+            return DropPlan(_tag(statement), secrets=gone, notices=notices)
+        case ObjectKind.CONNECTION:
+            _, notices = _found(statement, lambda name: no_connection(name, names))
+            return DropPlan(_tag(statement), notices=notices)
         case ObjectKind.SCHEMA:
             return _drop_schemas(statement, names)
         case ObjectKind.DATABASE:
@@ -101,28 +115,42 @@ def _found(
     notices: list[Notice] = []
     for name in statement.names:
         try:
-            found.append(find(name))
+            one = find(name)
+            if one not in found:  # who is named twice goes once
+                found.append(one)
         except _MISSING:
             if not statement.if_exists:
                 raise
-            kind = statement.kind.lower()
-            message = f'{kind} "{".".join(name.parts)}" does not exist, skipping'
-            notices.append(Notice("NOTICE", "00000", message))
+            notices.append(skipped(statement.kind, name))
     return found, tuple(notices)
 
 
-def item_of_kind(name: Name, kind: ItemKind, names: NameContext) -> Item:
-    """The item of this name, which must be of this kind."""
-    item = resolve_item(name, names)
+def item_of_kind(
+    name: Name, kind: ItemKind, names: NameContext, *, use: str = "DROP {} to remove {}"
+) -> Item:
+    """The item of this name, which must be of this kind.
+
+    `use` is what the hint says should be done with one of another kind.
+    """
+    item = (find_type(name.parts, names) if kind is ItemKind.TYPE else None) or resolve_item(
+        name, names
+    )
     if item.kind is not kind:
-        article = "an" if item.kind is ItemKind.INDEX else "a"
-        words = item.kind.sql_words
+        found, wanted = item.kind.sql_words, _with_article(kind)
+        if (kind, item.kind) == (ItemKind.VIEW, ItemKind.MATERIALIZED_VIEW):
+            message = f"{item.name} is not {wanted}"
+        else:
+            message = f"{item.name} is {_with_article(item.kind)} not {wanted}"
         raise WrongObjectType(
-            f'"{item.name}" is not {"an" if kind is ItemKind.INDEX else "a"} {kind.sql_words}',
-            hint=f"Use DROP {words.upper()} to remove {article} {words}.",
+            message,
+            hint=f"Use {use.format(found.upper(), _with_article(item.kind))}.",
             position=position_of(name.at),
         )
     return item
+
+
+def _with_article(kind: ItemKind) -> str:
+    return f"{'an' if kind is ItemKind.INDEX else 'a'} {kind.sql_words}"
 
 
 def _drop_items(statement: DropStatement, names: NameContext) -> DropPlan:
@@ -149,8 +177,9 @@ def _refuse_dependants(snapshot: Snapshot, item_ids: Sequence[ItemId]) -> None:
             )
 
 
-def _shown(item: Item) -> str:
-    return f'{item.kind.sql_words} "{item.name}"'
+def _shown(item: Item | Secret) -> str:
+    kind = item.kind.sql_words if isinstance(item, Item) else "secret"
+    return f'{kind} "{item.name}"'
 
 
 def _drop_schemas(statement: DropStatement, names: NameContext) -> DropPlan:
@@ -159,29 +188,42 @@ def _drop_schemas(statement: DropStatement, names: NameContext) -> DropPlan:
     for schema in schemas:
         if schema.database_id is None:
             raise InsufficientPrivilege(f"system schema '{schema.name}' cannot be modified")
-        if not statement.cascade and snapshot.items_in_schema(schema.schema_id):
+        contents: list[Item | Secret] = [
+            *snapshot.items_in_schema(schema.schema_id),
+            *snapshot.secrets_in_schema(schema.schema_id),
+        ]
+        if contents and not statement.cascade:
             database = snapshot.databases[schema.database_id].name
             raise DependentObjectsStillExist(
                 f"schema '{database}.{schema.name}' cannot be dropped without CASCADE while it"
                 " contains objects",
-                detail=_contents(snapshot.items_in_schema(schema.schema_id), schema),
+                detail=_contents(contents, schema),
                 hint=CASCADE_HINT,
             )
     return DropPlan(
         _tag(statement),
         items=_items_in(schemas, snapshot),
+        secrets=_secrets_in(schemas, snapshot),
         schemas=tuple(schema.schema_id for schema in schemas),
         notices=notices,
     )
 
 
-def _contents(items: Sequence[Item], schema: Schema) -> str:
+def _contents(items: Sequence[Item | Secret], schema: Schema) -> str:
     return "\n".join(f'{_shown(item)} is in schema "{schema.name}"' for item in items)
 
 
 def _items_in(schemas: Sequence[Schema], snapshot: Snapshot) -> tuple[ItemId, ...]:
     items = [item for schema in schemas for item in snapshot.items_in_schema(schema.schema_id)]
     return with_dependants(snapshot, [item.item_id for item in items])
+
+
+def _secrets_in(schemas: Sequence[Schema], snapshot: Snapshot) -> tuple[ItemId, ...]:
+    return tuple(
+        secret.secret_id
+        for schema in schemas
+        for secret in snapshot.secrets_in_schema(schema.schema_id)
+    )
 
 
 def _drop_databases(statement: DropStatement, names: NameContext) -> DropPlan:
@@ -192,20 +234,25 @@ def _drop_databases(statement: DropStatement, names: NameContext) -> DropPlan:
     )
     ids = {database.database_id for database in databases}
     schemas = [schema for schema in snapshot.schemas.values() if schema.database_id in ids]
-    items = _items_in(schemas, snapshot)
-    if items and not statement.cascade:
+    items, secrets = _items_in(schemas, snapshot), _secrets_in(schemas, snapshot)
+    contents: list[Item | Secret] = [
+        *(snapshot.items[item_id] for item_id in items),
+        *(snapshot.secrets[secret_id] for secret_id in secrets),
+    ]
+    if contents and not statement.cascade:
         raise DependentObjectsStillExist(
             f"database '{databases[0].name}' cannot be dropped with RESTRICT while it contains"
             " objects",
-            detail="\n".join(_shown(snapshot.items[item_id]) for item_id in items),
+            detail="\n".join(map(_shown, contents)),
             hint=CASCADE_HINT,
         )
     return DropPlan(
         _tag(statement),
         items=items,
+        secrets=secrets,
         schemas=tuple(schema.schema_id for schema in schemas),
         databases=tuple(database.database_id for database in databases),
-        notices=notices,
+        notices=(*notices, *cascades(len(schemas) + len(items))),
     )
 
 

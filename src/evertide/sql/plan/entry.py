@@ -19,7 +19,6 @@ from evertide.sql.plan import (
     show,
     show_create,
     subscribe,
-    swap_schemas,
 )
 from evertide.sql.plan.clusters import alter as alter_cluster
 from evertide.sql.plan.clusters import create as cluster
@@ -30,6 +29,7 @@ from evertide.sql.plan.context import PlanContext, QueryContext
 from evertide.sql.plan.data_type import resolve_type
 from evertide.sql.plan.external import sink as sink_define
 from evertide.sql.plan.external import source as source_define
+from evertide.sql.plan.named import entry as named
 from evertide.sql.plan.parameters import Parameters
 from evertide.sql.plan.plans import (
     DataPlan,
@@ -42,10 +42,12 @@ from evertide.sql.plan.plans import (
     UpdatePlan,
 )
 from evertide.sql.plan.query import plan_query
+from evertide.sql.plan.renames.schema import plan_swap_schemas
 from evertide.sql.plan.replacements import entry as replacements
 from evertide.sql.plan.roles import define as role
 from evertide.sql.plan.roles import owned as role_owned
 from evertide.sql.plan.session import plan_session
+from evertide.sql.plan.undrop.entry import plan_undrop
 from evertide.sql.pretty import to_sql
 from evertide.sql.syntax.cluster import (
     AlterClusterProfileResetStatement,
@@ -73,6 +75,7 @@ from evertide.sql.syntax.command import (
     PrepareStatement,
     ResetVariableStatement,
     RollbackStatement,
+    SavepointStatement,
     SelectStatement,
     SetTransactionStatement,
     SetVariableStatement,
@@ -109,6 +112,7 @@ from evertide.sql.syntax.external import (
     CreateSourceStatement,
     CreateSubsourceStatement,
 )
+from evertide.sql.syntax.named import NamedStatement
 from evertide.sql.syntax.replacement import (
     ExplainReplacementStatement,
     ReplacementStatement,
@@ -116,6 +120,7 @@ from evertide.sql.syntax.replacement import (
 )
 from evertide.sql.syntax.role import RoleStatement
 from evertide.sql.syntax.statement import Statement
+from evertide.sql.syntax.undrop import UndropStatement
 from evertide.vocab.datum import Datum
 from evertide.vocab.errors import StatementTooComplex
 from evertide.vocab.ids import ItemId
@@ -161,7 +166,10 @@ def plan_statement(
 
 
 def _plan(statement: Statement, query: QueryContext) -> Plan:
-    if isinstance(statement, RoleStatement | ReplacementStatement | CommentStatement):
+    if isinstance(
+        statement,
+        RoleStatement | ReplacementStatement | CommentStatement | UndropStatement | NamedStatement,
+    ):
         return _plan_definition(statement, query)
     match statement:
         case (
@@ -172,6 +180,7 @@ def _plan(statement: Statement, query: QueryContext) -> Plan:
             | BeginStatement()
             | CommitStatement()
             | RollbackStatement()
+            | SavepointStatement()
             | FetchStatement()
             | CloseStatement()
             | ExecuteStatement()
@@ -221,6 +230,10 @@ def _plan_definition(statement: DefinitionStatement, query: QueryContext) -> Ddl
         return replacements.plan_replacement_statement(statement, query)
     if isinstance(statement, CommentStatement):
         return comment.plan_comment(statement, query)
+    if isinstance(statement, NamedStatement):
+        return named.plan_named(statement, query)
+    if isinstance(statement, UndropStatement):
+        return plan_undrop(statement, query)
     match statement:
         case CreateTableStatement():
             return define.plan_create_table(statement, query)
@@ -269,7 +282,7 @@ def _plan_definition(statement: DefinitionStatement, query: QueryContext) -> Ddl
         case SwapStatement(kind=ObjectKind.CLUSTER):
             return alter_cluster.plan_swap_clusters(statement, query)
         case SwapStatement():
-            return swap_schemas.plan_swap_schemas(statement, query)
+            return plan_swap_schemas(statement, query)
         case _:
             assert_never(statement)
 
@@ -359,6 +372,6 @@ def _plan_data(statement: _DataStatement, query: QueryContext) -> DataPlan:
 
 def _plan_prepare(statement: PrepareStatement, query: QueryContext) -> PreparePlan:
     """The statement is planned to find its parameters' types, and printed to be kept."""
-    declared = [resolve_type(node) for node in statement.parameter_types]
+    declared = [resolve_type(node, query) for node in statement.parameter_types]
     planned = plan_statement(statement.statement, query.plan, declared)
     return PreparePlan(statement.name, to_sql(statement.statement), planned.parameter_types)

@@ -153,7 +153,9 @@ def bind_expression(node: Expression, context: ExpressionContext) -> Scalar:
             return record.bind_field(node, context)
         case Star(qualifier=qualifier) if qualifier:
             return record.bind_whole_row(node, context)
-        case MapConstructor() | Star() | RowStar() | DefaultValue():
+        case MapConstructor():
+            return structure.bind_map(node, context)
+        case Star() | RowStar() | DefaultValue():
             raise structure.refusal(node)
         case _:
             assert_never(node)

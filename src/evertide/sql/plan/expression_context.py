@@ -21,6 +21,7 @@ class Clause(StrEnum):
     HAVING = "HAVING"
     DISTINCT_ON = "DISTINCT ON"
     ORDER_BY = "ORDER BY"
+    SET_ORDER_BY = "ORDER BY of a set expression"
     LIMIT = "LIMIT"
     OFFSET = "OFFSET"
     VALUES = "VALUES"
@@ -31,6 +32,8 @@ class Clause(StrEnum):
     EXECUTE = "EXECUTE parameters"
     AS_OF = "AS OF"
     WINDOW = "window definitions"
+    REFRESH_AT = "REFRESH AT"
+    REFRESH_ALIGNED_TO = "REFRESH EVERY ... ALIGNED TO"
 
     @property
     def place(self) -> str:
@@ -45,6 +48,7 @@ _PLACES = {
     Clause.HAVING: "HAVING clause",
     Clause.DISTINCT_ON: "DISTINCT ON clause",
     Clause.ORDER_BY: "ORDER BY clause",
+    Clause.SET_ORDER_BY: "ORDER BY clause of a set expression",
     Clause.RETURNING: "RETURNING clause",
     Clause.DEFAULT: "DEFAULT expression",
 }

@@ -11,10 +11,11 @@ from evertide.sql.plan.join import plan_join
 from evertide.sql.plan.planned import NamedQuery, fold_finishing
 from evertide.sql.plan.scope import TableName, scope_of, table_name, with_table_oid, with_vectors
 from evertide.sql.plan.show import plan_listing
+from evertide.sql.plan.show_create import plan_show_create
 from evertide.sql.plan.source import NOTHING, Source, product, with_alias
 from evertide.sql.plan.table_function import plan_function_table
 from evertide.sql.resolve import position_of, resolve_readable
-from evertide.sql.syntax.command import ShowObjectsStatement
+from evertide.sql.syntax.command import ShowCreateStatement, ShowObjectsStatement
 from evertide.sql.syntax.query import (
     FunctionTable,
     Join,
@@ -78,14 +79,17 @@ def _subquery(table: Subquery, query: QueryContext) -> Source:
 
 
 def _shown(table: ShowTable, query: QueryContext) -> Source:
-    """A SHOW list in FROM. Definitions and variables are not relations."""
+    """A SHOW list or a definition in FROM. Variables are not relations."""
     if query.stored:
         raise FeatureNotSupported(
             "SHOW commands are not allowed in views", position=position_of(table.at)
         )
+    if isinstance(table.show, ShowCreateStatement):
+        shown = plan_show_create(table.show, query)
+        return Source(shown.relation, scope_of(shown.desc, None))
     if not isinstance(table.show, ShowObjectsStatement):
         raise FeatureNotSupported(
-            "only SHOW statements that list objects are supported in FROM",
+            "only SHOW statements that list or create objects are supported in FROM",
             position=position_of(table.at),
         )
     planned = plan_listing(table.show, query)

@@ -6,6 +6,8 @@ from typing import Final
 
 from evertide.expr.functions.aggregate import packing
 from evertide.expr.functions.cast import CastContext
+from evertide.expr.functions.each_element import each_element
+from evertide.expr.functions.made import MADE_ONLY
 from evertide.expr.functions.record import fields_of, is_record, row_key_of
 from evertide.expr.functions.resolution import (
     Coercion,
@@ -22,8 +24,8 @@ from evertide.expr.scalar import And, Call, Literal, Or, Parameter, Scalar, Sess
 from evertide.sql.plan.coercion import coerce, is_unknown, settle, with_position
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.resolve import position_of
-from evertide.vocab.errors import DatatypeMismatch, FeatureNotSupported
-from evertide.vocab.sql_type import BOOL, BYTEA, JSONB, SqlType, array_of
+from evertide.vocab.errors import DatatypeMismatch, WrongObjectType
+from evertide.vocab.sql_type import BOOL, BYTEA, JSONB, Kind, SqlType, array_of
 
 TABLE_FUNCTIONS: Final = frozenset(
     {
@@ -171,12 +173,12 @@ def comparison(name: str, left: Scalar, right: Scalar) -> Scalar:
 
 def is_function(name: str) -> bool:
     """Whether there is a function by this name, for whatever arguments."""
-    return bool(find_scalar(name)) or name in _SESSION_NAMES
+    return bool(find_scalar(name)) or name in _SESSION_NAMES or name in MADE_ONLY
 
 
 def is_aggregate(name: str) -> bool:
     """Whether calls by this name are aggregates."""
-    return bool(find_aggregate(name))
+    return bool(find_aggregate(name)) or name == "map_agg"
 
 
 def aggregate_over(name: str, argument: SqlType | None) -> AggregateFunction:
@@ -233,15 +235,30 @@ def call_quantified(
         return negated(call_function("array_contains", [operand, array], query, at=at))
     elements = _elements(array)
     if elements is None:
-        raise FeatureNotSupported(
-            f"operator {operator} with {'ALL' if every else 'ANY'} and an array that is not a"
-            " constant is not supported",
-            position=position_of(at),
-        )
+        return _each_element(operator, operand, array, query, every=every, at=at)
     terms = [call_operator(operator, [operand, element], query, at=at) for element in elements]
     if not terms:
         return Literal(every, BOOL)
     return And(tuple(terms)) if every else Or(tuple(terms))
+
+
+def _each_element(
+    operator: str, operand: Scalar, array: Scalar, query: QueryContext, *, every: bool, at: int
+) -> Scalar:
+    """The operator as a function of the operand and of the whole array."""
+    element = array.type.element
+    if element is None or array.type.kind is not Kind.ARRAY:
+        raise WrongObjectType(
+            "op ANY/ALL (array) requires array on right side", position=position_of(at)
+        )
+    test = call_operator(operator, [operand, Literal(None, element)], query, at=at)
+    if not isinstance(test, Call) or test.type != BOOL:
+        raise WrongObjectType(
+            "op ANY/ALL (array) requires operator to yield boolean", position=position_of(at)
+        )
+    asked = each_element(test.function, every)
+    held = coerce(array, asked.arguments[1], CastContext.IMPLICIT, query, at=at)
+    return Call(asked, (test.arguments[0], held), BOOL)
 
 
 def _elements(array: Scalar) -> Sequence[Scalar] | None:

@@ -1,10 +1,12 @@
 """CREATE INDEX and CREATE DEFAULT INDEX."""
 
 from evertide.catalog.objects import ItemKind
+from evertide.catalog.temporary import cannot_depend_on, is_temporary
 from evertide.expr.relation import Get
 from evertide.sql.normalize import normal_index
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.define import check_maintainable, existing_item, item_name
+from evertide.sql.plan.free_name import free_destination
 from evertide.sql.plan.history import history_option
 from evertide.sql.plan.plans import CreateIndexPlan
 from evertide.sql.resolve import (
@@ -18,7 +20,6 @@ from evertide.sql.resolve import (
 from evertide.sql.syntax.definition import CreateIndexStatement
 from evertide.sql.syntax.expression import Expression, Name
 from evertide.vocab.errors import (
-    DuplicateTable,
     FeatureNotSupported,
     UndefinedColumn,
     UndefinedObject,
@@ -46,6 +47,8 @@ def plan_create_index(statement: CreateIndexStatement, query: QueryContext) -> C
             " materialized view",
             position=position_of(statement.on.at),
         )
+    if is_temporary(on.item):
+        raise cannot_depend_on(on.item.name)
     cluster_name = query.plan.cluster if statement.cluster is None else statement.cluster
     cluster = resolve_cluster(cluster_name, query.plan.snapshot, at=statement.at)
     if on.item.kind is ItemKind.VIEW:
@@ -94,13 +97,7 @@ def _destination(
     parts = on.name.parts[:-1]
     if statement.name is not None:
         wanted = Name((*parts, statement.name), at=statement.at)
-        destination = resolve_destination(wanted, query.plan.names)
-        if not statement.if_not_exists and existing_item(destination, query) is not None:
-            raise DuplicateTable(
-                f"catalog item '{statement.name}' already exists",
-                position=position_of(statement.at),
-            )
-        return destination
+        return free_destination(wanted, query, statement.if_not_exists)
     default = statement.default or not statement.keys
     stem = f"{on.name.name}_{'primary' if default else '_'.join(columns)}_idx"
     number = 0

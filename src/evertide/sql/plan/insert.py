@@ -9,7 +9,7 @@ from evertide.catalog.objects import Item
 from evertide.expr.relation import Constant, Finishing, Relation
 from evertide.expr.scalar import ColumnRef, Literal, Scalar
 from evertide.expr.transform.fold_scalar import fold_scalar
-from evertide.persist.coding.batch import FEW_ROWS
+from evertide.persist.coding.batch import COLUMNAR_ROWS
 from evertide.persist.coding.encoding import encode_column
 from evertide.sql.plan.assignment import assign
 from evertide.sql.plan.context import QueryContext
@@ -18,6 +18,7 @@ from evertide.sql.plan.expression import plain_context
 from evertide.sql.plan.expression_context import Clause
 from evertide.sql.plan.literal_json import decode_arrays, decode_columns
 from evertide.sql.plan.literal_rows import literal_column, samples
+from evertide.sql.plan.no_clock import refuse_mz_now
 from evertide.sql.plan.place import start_of
 from evertide.sql.plan.planned import fold_finishing
 from evertide.sql.plan.plans import InsertPlan, LiteralColumns, SelectPlan
@@ -49,6 +50,8 @@ def plan_insert(statement: InsertStatement, query: QueryContext) -> InsertPlan:
     if columns is None:
         relation = _source(statement, table, targets, query)
     returning = plan_returning(statement.returning, table_scope(table, None, query), query)
+    if columns is None:
+        refuse_mz_now(relation, returning)
     source = columns or SelectPlan(relation, Finishing(), table.desc)
     return InsertPlan(table.item_id, source, returning)
 
@@ -150,7 +153,7 @@ def _literal_table(
     values = None if source is None else source.body
     if source is None or not isinstance(values, LiteralValues) or not _is_bare(source):
         return None
-    if values.count < FEW_ROWS:
+    if values.count < COLUMNAR_ROWS:
         return None
     _check_literal_width(statement, source, values, targets)
     given = targets[: values.width]

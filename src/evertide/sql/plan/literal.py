@@ -10,6 +10,7 @@ from evertide.sql.plan.coercion import coerce, with_position
 from evertide.sql.plan.data_type import resolve_type
 from evertide.sql.plan.expression_context import ExpressionContext
 from evertide.sql.plan.place import start_of
+from evertide.sql.plan.record import cast_row
 from evertide.sql.plan.registered import (
     cast_to_registered,
     cast_to_regproc,
@@ -19,6 +20,7 @@ from evertide.sql.syntax.expression import (
     ArrayConstructor,
     Cast,
     ListConstructor,
+    MapConstructor,
     TypedLiteral,
     TypeName,
 )
@@ -56,11 +58,17 @@ def bind_cast(node: Cast, context: ExpressionContext) -> Scalar:
     if name is not None:
         operand = context.bind_node(node.operand, context)
         return cast_to_registered(name, operand, context.query, at=node.at)
-    target = resolve_type(node.target)
+    target = resolve_type(node.target, context.query)
     match target.kind, node.operand:
-        case (Kind.ARRAY, ArrayConstructor(items=())) | (Kind.LIST, ListConstructor(items=())):
+        case (
+            (Kind.ARRAY, ArrayConstructor(items=()))
+            | (Kind.LIST, ListConstructor(items=()))
+            | (Kind.MAP, MapConstructor(entries=()))
+        ):
             return Literal((), target)
     operand = context.bind_node(node.operand, context)
+    if target.kind is Kind.RECORD:
+        return cast_row(operand, target, context.query, at=node.at)
     match target.kind, operand:
         case Kind.REGPROC, Literal(value=str(text)) if not text.strip("-").isdecimal() and text:
             return cast_to_regproc(text, start_of(node.operand))
@@ -74,7 +82,7 @@ def bind_typed_literal(node: TypedLiteral, context: ExpressionContext) -> Scalar
             with with_position(node.at):
                 return Literal(_interval(node.value, fields, context, node.at), INTERVAL)
         case _:
-            target = resolve_type(node.target)
+            target = resolve_type(node.target, context.query)
             text = Literal(node.value, UNKNOWN)
             return coerce(text, target, CastContext.EXPLICIT, context.query, at=node.at)
 

@@ -11,6 +11,7 @@ from evertide.sql.plan.deferred import Deferred
 from evertide.sql.plan.expression import plain_context
 from evertide.sql.plan.expression_context import Clause
 from evertide.sql.plan.from_clause import plan_table
+from evertide.sql.plan.no_clock import refuse_mz_now
 from evertide.sql.plan.place import start_of
 from evertide.sql.plan.plans import DeletePlan, UpdatePlan
 from evertide.sql.plan.scope import Scope
@@ -41,23 +42,21 @@ def plan_update(statement: UpdateStatement, query: QueryContext) -> UpdatePlan:
             position=position_of(statement.from_[0].at),
         )
     scope = table_scope(table, statement.alias, query)
-    return UpdatePlan(
-        table.item_id,
-        _selection(table, scope, (), statement.where, query),
-        _assignments(statement.assignments, table, scope, query),
-        plan_returning(statement.returning, scope, query),
-    )
+    selection = _selection(table, scope, (), statement.where, query)
+    assignments = _assignments(statement.assignments, table, scope, query)
+    returning = plan_returning(statement.returning, scope, query)
+    refuse_mz_now(selection, returning, assignments)
+    return UpdatePlan(table.item_id, selection, assignments, returning)
 
 
 def plan_delete(statement: DeleteStatement, query: QueryContext) -> DeletePlan:
     """Rows that go."""
     table = writable_table(statement.table, "delete from", query)
     scope = table_scope(table, statement.alias, query)
-    return DeletePlan(
-        table.item_id,
-        _selection(table, scope, statement.using, statement.where, query),
-        plan_returning(statement.returning, scope, query),
-    )
+    selection = _selection(table, scope, statement.using, statement.where, query)
+    returning = plan_returning(statement.returning, scope, query)
+    refuse_mz_now(selection, returning)
+    return DeletePlan(table.item_id, selection, returning)
 
 
 def _selection(

@@ -10,7 +10,7 @@ from evertide.sql.plan.expression_context import Clause, ExpressionContext
 from evertide.sql.plan.naming import column_name
 from evertide.sql.plan.parameters import Parameters
 from evertide.sql.plan.record import bind_fields
-from evertide.sql.plan.scope import expand_star, has_column
+from evertide.sql.plan.scope import expand_star, find_column, has_column
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.expression import (
     BooleanLiteral,
@@ -27,6 +27,7 @@ from evertide.sql.syntax.query import SelectItem
 from evertide.vocab.errors import (
     AmbiguousColumn,
     InvalidColumnReference,
+    SqlError,
     SqlSyntaxError,
 )
 from evertide.vocab.sql_type import TEXT, Kind, SqlType
@@ -39,6 +40,8 @@ class OutputItem:
     name: str
     scalar: Scalar
     node: Expression | None
+    # A column of type int2vector or oidvector: clients get those as words, not as an array.
+    vector: bool = False
 
     @property
     def untyped(self) -> Literal | Parameter | None:
@@ -71,13 +74,27 @@ def bind_items(
                     OutputItem(name, field, None) for name, field in bind_fields(row, context)
                 ]
             case node:
-                found.append(OutputItem(column_name(item), context.bind(node), node))
+                scalar = context.bind(node)
+                found.append(OutputItem(column_name(item), scalar, node, _is_vector(node, context)))
     return found
+
+
+def _is_vector(node: Expression, context: ExpressionContext) -> bool:
+    """Whether it is a column whose elements are counted from 0."""
+    if not isinstance(node, Name):
+        return False
+    try:
+        return find_column(node, (context.scope,))[1].from_zero
+    except SqlError:
+        return False  # the name of something else
 
 
 def _starred(star: Star, context: ExpressionContext) -> list[OutputItem]:
     columns = expand_star(star, context.scope)
-    return [OutputItem(column.name, refer(column, context, star.at), None) for column in columns]
+    return [
+        OutputItem(column.name, refer(column, context, star.at), None, column.from_zero)
+        for column in columns
+    ]
 
 
 def bind_key(

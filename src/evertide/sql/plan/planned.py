@@ -31,6 +31,8 @@ class PlannedQuery:
     untyped: Mapping[int, Literal | Parameter] = field(default_factory=dict)
     # Where each output column begins in the text, if it stands there.
     ats: tuple[int, ...] = ()
+    # Output columns of type int2vector or oidvector, which are arrays to everyone but clients.
+    vectors: tuple[int, ...] = ()
 
     def at_of(self, column: int, otherwise: int) -> int:
         """Where an error about an output column points."""

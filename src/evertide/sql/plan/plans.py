@@ -15,10 +15,16 @@ from evertide.expr.relation import Finishing, OrderKey, Relation
 from evertide.expr.scalar import Scalar
 from evertide.sql.plan.clusters.plans import ClusterPlan
 from evertide.sql.plan.external.plans import CreateSinkPlan, CreateSourcePlan
+from evertide.sql.plan.named.plans import NamedPlan
+from evertide.sql.plan.refresh import RefreshPlan
 from evertide.sql.plan.replacements.plans import ApplyReplacementPlan
 from evertide.sql.plan.roles.plans import RolePlan
+from evertide.sql.plan.undrop.plans import UndropPlan
+from evertide.sql.syntax.command import SavepointAction
+from evertide.sql.syntax.definition import OnCommit
 from evertide.vocab.errors import Notice
 from evertide.vocab.ids import ClusterId, DatabaseId, GlobalId, ItemId, ReplicaId, SchemaId
+from evertide.vocab.refresh import RefreshSchedule
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.sql_type import SqlType
 from evertide.vocab.timestamp import Timestamp
@@ -39,6 +45,8 @@ class SelectPlan:
     at_least: bool = False
     # The word of the command tag: SHOW and EXPLAIN answers are rows too.
     tag: str = "SELECT"
+    # Columns of arrays that clients get as words: `desc` says text of them.
+    vectors: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +101,7 @@ class InsertPlan:
 
 @dataclass(frozen=True, slots=True)
 class CopyFormat:
-    """How COPY's lines are to be read; `quote` and `escape` count for CSV alone."""
+    """How COPY's lines are to be read or written; `quote` and `escape` count for CSV alone."""
 
     csv: bool
     delimiter: str
@@ -103,6 +111,8 @@ class CopyFormat:
     match_header: bool
     quote: str
     escape: str
+    # No lines at all: none of the above counts.
+    binary: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,9 +167,9 @@ class UpdatePlan:
 
 @dataclass(frozen=True, slots=True)
 class ItemName:
-    """Where a new item goes."""
+    """Where a new item goes. Temporary ones are in no database."""
 
-    database_id: DatabaseId
+    database_id: DatabaseId | None
     schema_id: SchemaId
     name: str
 
@@ -174,6 +184,8 @@ class CreateTablePlan:
     create_sql: str
     if_not_exists: bool
     history_ms: int | None = None
+    on_commit: OnCommit | None = None
+    depends_on: tuple[ItemId, ...] = ()  # types of its columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +216,10 @@ class CreateMaterializedViewPlan:
     history_ms: int | None = None
     # What it is staged to replace, and how; None: it stands for itself.
     replacement: Replacement | None = None
+    # When it is brought up to date, as far as that can be told before it is created, and then for
+    # good; None: all the time.
+    asked_refresh: RefreshPlan | None = None
+    refresh: RefreshSchedule | None = None
     # Versions that its text means where that is not the first; None: the last ones.
     planned_against: tuple[GlobalId, ...] | None = None
     tag: str = "CREATE MATERIALIZED VIEW"
@@ -250,6 +266,7 @@ class DropPlan:
     databases: tuple[DatabaseId, ...] = ()
     clusters: tuple[ClusterId, ...] = ()
     replicas: tuple[ReplicaId, ...] = ()
+    secrets: tuple[ItemId, ...] = ()
     notices: tuple[Notice, ...] = ()
 
 
@@ -292,6 +309,11 @@ class SetVariablePlan:
     values: tuple[str, ...] | None
     local: bool
     tag: str = "SET"
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardTemporaryPlan:
+    """DISCARD TEMP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,6 +388,7 @@ class ExplainReplacementPlan:
 @dataclass(frozen=True, slots=True)
 class CopyToPlan:
     source: SelectPlan | SubscribePlan
+    format: CopyFormat
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,6 +397,14 @@ class DeclarePlan:
 
     name: str
     source: SelectPlan | SubscribePlan
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointPlan:
+    """SAVEPOINT, RELEASE, or ROLLBACK TO it."""
+
+    action: SavepointAction
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,14 +454,16 @@ class NoticePlan:
 DdlPlan: TypeAlias = (
     RolePlan |
     CreateTablePlan | CreateViewPlan | CreateMaterializedViewPlan | CreateIndexPlan
-    | CreateSourcePlan | CreateSinkPlan
+    | CreateSourcePlan | CreateSinkPlan | NamedPlan
     | CreateSchemaPlan | CreateDatabasePlan | ClusterPlan | DropPlan | RenameItemPlan
-    | AlterHistoryPlan | AlterSystemPlan | ApplyReplacementPlan
+    | AlterHistoryPlan | AlterSystemPlan | ApplyReplacementPlan | UndropPlan
 )  # fmt: skip
 # Statements that concern the session alone: no collection is read or written.
 SessionPlan: TypeAlias = (
     ShowVariablePlan | SetVariablePlan | ResetAllPlan | BeginPlan | SetTransactionPlan | CommitPlan
-    | RollbackPlan | FetchPlan | ClosePlan | PreparePlan | ExecutePlan | DeallocatePlan | NoticePlan
+    | RollbackPlan | SavepointPlan | FetchPlan | ClosePlan | PreparePlan | ExecutePlan
+    | DeallocatePlan | NoticePlan
+    | DiscardTemporaryPlan
 )  # fmt: skip
 DataPlan: TypeAlias = (
     SelectPlan | InsertPlan | DeletePlan | UpdatePlan | ExplainPlan | ExplainTimestampPlan

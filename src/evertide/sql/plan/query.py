@@ -13,7 +13,6 @@ from evertide.sql.plan.expression import plain_context
 from evertide.sql.plan.expression_context import Clause
 from evertide.sql.plan.limit import plan_limit, plan_offset
 from evertide.sql.plan.output import OutputItem, bind_key
-from evertide.sql.plan.place import start_of
 from evertide.sql.plan.planned import NamedQuery, PlannedQuery, fold_finishing
 from evertide.sql.plan.recursion import Bindings
 from evertide.sql.plan.scope import scope_of
@@ -33,7 +32,7 @@ from evertide.sql.syntax.query import (
     Values,
     With,
 )
-from evertide.vocab.errors import DuplicateAlias, FeatureNotSupported, InvalidColumnReference
+from evertide.vocab.errors import DuplicateAlias, InvalidColumnReference
 from evertide.vocab.relation_desc import RelationDesc, renamed
 
 
@@ -49,13 +48,13 @@ def plan_untyped_query(
     bindings = None
     inner = context
     if query.with_ is not None and query.with_.mutually:
-        bindings = Bindings(query.with_, context)
+        bindings = Bindings(query.with_, context, plan_untyped_query)
         inner = bindings.context
     elif query.with_ is not None:
         inner = _with_named_queries(query.with_, context)
     planned = _plan_body(query.body, query.order_by, inner, keep_untyped=keep_untyped)
     if bindings is not None:
-        planned = bindings.around(planned, plan_untyped_query)
+        planned = bindings.around(planned)
     if query.limit is None and query.offset is None:
         return planned
     if planned.limit is not None or planned.offset:  # a body in parentheses had its own
@@ -111,7 +110,7 @@ def _plan_body(
         case SetOperation(inputs=inputs):
             parts = [_plan_body(part, (), context, keep_untyped=True) for part in inputs]
             combined = combine(body, parts, context)
-            return _ordered(combined, order_by, context, names_only=True)
+            return _ordered(combined, order_by, context, Clause.SET_ORDER_BY)
         case _:
             assert_never(body)
 
@@ -127,20 +126,17 @@ def _ordered(
     planned: PlannedQuery,
     order_by: Sequence[OrderItem],
     context: QueryContext,
-    *,
-    names_only: bool = False,
+    clause: Clause = Clause.ORDER_BY,
 ) -> PlannedQuery:
-    """The rows of something that is no SELECT, ordered by its output columns."""
+    """The rows of something that is no SELECT, ordered by its output columns, or by what is
+    computed from them."""
     if not order_by:
         return planned
     deferred = Deferred()
     scope = scope_of(planned.desc, None)
-    keys_context = plain_context(scope, context, Clause.ORDER_BY, deferred)
+    keys_context = plain_context(scope, context, clause, deferred)
     items = _items(planned.desc)
     keys = [bind_key(item.expression, items, keys_context) for item in order_by]
-    for key, item in zip(keys, order_by, strict=True):
-        if names_only and not isinstance(key, int):
-            raise _no_expression(item)
     builder = RelationBuilder(planned.relation, [c.nullable for c in planned.desc.columns])
     fill = fill_places(attach_all(deferred, builder))
     scalars = [items[key].scalar if isinstance(key, int) else fill(key) for key in keys]
@@ -155,12 +151,3 @@ def _items(desc: RelationDesc) -> list[OutputItem]:
         OutputItem(column.name, ColumnRef(index, column.type), None)
         for index, column in enumerate(desc.columns)
     ]
-
-
-def _no_expression(item: OrderItem) -> FeatureNotSupported:
-    return FeatureNotSupported(
-        "invalid UNION/INTERSECT/EXCEPT ORDER BY clause",
-        detail="Only result column names can be used, not expressions or functions.",
-        hint="Add the expression/function to every SELECT, or move the UNION into a FROM clause.",
-        position=position_of(start_of(item.expression)),
-    )

@@ -1,11 +1,13 @@
 """Statements that read: SELECT, COPY TO, EXPLAIN, DECLARE, PREPARE."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from evertide.expr.relation import Get
-from evertide.sql.plan.as_of import plan_timestamp
+from evertide.sql.plan.as_of import plan_timestamp, refuse_session_calls
 from evertide.sql.plan.clusters.active import check_active_cluster
 from evertide.sql.plan.context import QueryContext
+from evertide.sql.plan.copy_format import copy_to_format
 from evertide.sql.plan.define import plan_create_materialized_view, plan_create_view
 from evertide.sql.plan.drop import ITEM_KINDS, item_of_kind
 from evertide.sql.plan.index import plan_create_index
@@ -33,10 +35,11 @@ from evertide.sql.syntax.definition import (
     CreateMaterializedViewStatement,
     CreateViewStatement,
 )
-from evertide.sql.syntax.expression import Name, Star, StringLiteral
-from evertide.sql.syntax.option import Option
+from evertide.sql.syntax.expression import Name, Star
 from evertide.sql.syntax.query import Query, Select, SelectItem, TableRef
 from evertide.vocab.errors import FeatureNotSupported
+from evertide.vocab.relation_desc import RelationDesc
+from evertide.vocab.sql_type import TEXT
 
 _STAGES = {
     None: "optimized",
@@ -55,38 +58,38 @@ def plan_select_statement(statement: SelectStatement, query: QueryContext) -> Se
     planned = query.plan_query(statement.query, query)
     check_active_cluster(planned.relation, query, statement.at)
     given = statement.as_of
+    if given is not None:
+        refuse_session_calls(planned.relation, statement.at)
     return SelectPlan(
         planned.relation,
         planned.finishing,
-        planned.desc,
+        _as_words(planned.desc, planned.vectors),
         None if given is None else plan_timestamp(given.timestamp, query),
         at_least=given is not None and given.at_least,
+        vectors=planned.vectors,
     )
 
 
+def _as_words(desc: RelationDesc, vectors: Sequence[int]) -> RelationDesc:
+    """As PostgreSQL's clients know vectors: `1 2 3`."""
+    columns = list(desc.columns)
+    for vector in vectors:
+        columns[vector] = replace(columns[vector], type=TEXT)
+    return RelationDesc(tuple(columns))
+
+
 def plan_copy_to(statement: CopyToStatement, query: QueryContext) -> CopyToPlan:
-    """COPY ... TO STDOUT in its text format."""
-    for option in statement.options:
-        _check_copy_option(option)
+    """COPY ... TO STDOUT. What never ends is written as text."""
+    form = copy_to_format(statement.options)
     match statement.source:
         case CopyTable() as table:
-            return CopyToPlan(plan_select_statement(_select_of(table), query))
+            return CopyToPlan(plan_select_statement(_select_of(table), query), form)
         case SelectStatement() as select:
-            return CopyToPlan(plan_select_statement(select, query))
+            return CopyToPlan(plan_select_statement(select, query), form)
         case SubscribeStatement() as subscribe:
-            return CopyToPlan(plan_subscribe(subscribe, query))
-
-
-def _check_copy_option(option: Option) -> None:
-    match option.name, option.value:
-        case "FORMAT", (StringLiteral(value=text) | Name(parts=(text,))) if text == "text":
-            return
-        case _:
-            raise FeatureNotSupported(
-                f"COPY option {option.name} is not supported",
-                hint="Only FORMAT text is.",
-                position=position_of(option.at),
-            )
+            if form.binary or form.csv:
+                raise unsupported("COPY SUBSCRIBE in another format than text", statement.at)
+            return CopyToPlan(plan_subscribe(subscribe, query), form)
 
 
 def _select_of(table: CopyTable) -> SelectStatement:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from evertide.expr.functions.cast import CastContext
 from evertide.expr.functions.record import (
     field_getter,
     fields_of,
@@ -12,7 +13,7 @@ from evertide.expr.functions.record import (
 )
 from evertide.expr.functions.row import ScalarFunction
 from evertide.expr.scalar import Call, Case, IsNull, Literal, Scalar
-from evertide.sql.plan.coercion import settle
+from evertide.sql.plan.coercion import coerce, settle
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.expression_context import ExpressionContext
 from evertide.sql.plan.function_call import call_function
@@ -26,7 +27,12 @@ from evertide.sql.syntax.expression import (
     RowStar,
     Star,
 )
-from evertide.vocab.errors import FeatureNotSupported, UndefinedColumn, WrongObjectType
+from evertide.vocab.errors import (
+    CannotCoerce,
+    FeatureNotSupported,
+    UndefinedColumn,
+    WrongObjectType,
+)
 from evertide.vocab.sql_type import BYTEA, JSONB, TEXT, SqlType, record_of
 
 
@@ -135,6 +141,29 @@ def field_of(row: Scalar, index: int) -> Scalar:
 def all_fields(row: Scalar) -> list[Scalar]:
     """The fields in order."""
     return [field_of(row, i) for i in range(len(fields_of(row.type)))]
+
+
+def cast_row(row: Scalar, target: SqlType, query: QueryContext, *, at: int) -> Scalar:
+    """A row as one of a record type: field by field, whatever the fields were called."""
+    if isinstance(row, Literal) and row.value is None:
+        return Literal(None, target)
+    wanted = fields_of(target)
+    if not is_record(row.type) or len(fields_of(row.type)) != len(wanted):
+        raise CannotCoerce(
+            f"cannot cast type {row.type} to {target}",
+            detail="A row must have as many fields as the type." if is_record(row.type) else None,
+            position=position_of(at),
+        )
+    fields = [
+        cast_row(field, sql_type, query, at=at)
+        if is_record(sql_type)
+        else coerce(field, sql_type, CastContext.EXPLICIT, query, at=at)
+        for field, (_, sql_type) in zip(all_fields(row), wanted, strict=True)
+    ]
+    made = made_row(target, fields)
+    if written_out(row) is not None:
+        return made
+    return Case(((IsNull(row), Literal(None, target)),), made, target)
 
 
 def comparable(row: Scalar) -> Scalar:

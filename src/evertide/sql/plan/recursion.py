@@ -26,7 +26,7 @@ PlanQuery: TypeAlias = Callable[[Query, QueryContext], PlannedQuery]
 class Bindings:
     """The queries of one list, whose types are told before any of them is planned."""
 
-    def __init__(self, with_: With, context: QueryContext) -> None:
+    def __init__(self, with_: With, context: QueryContext, plan_query: PlanQuery) -> None:
         self._with = with_
         seen: set[str] = set()
         for table in with_.tables:
@@ -36,31 +36,30 @@ class Bindings:
                     position=position_of(table.at),
                 )
             seen.add(table.name)
-        descs = [_declared(table) for table in with_.tables]
+        descs = [_declared(table, context) for table in with_.tables]
         self._names = _unique_names(with_)
         named: dict[str, NamedQuery | None] = dict(context.named_queries)
         for table, name, desc in zip(with_.tables, self._names, descs, strict=True):
             named[table.name] = NamedQuery(LocalGet(name, desc.types), desc, len(context.outer))
         self.context = replace(context, named_queries=named)
-        self._descs = descs
-
-    def around(self, planned: PlannedQuery, plan_query: PlanQuery) -> PlannedQuery:
-        """The query that the list stands before, with the list."""
-        values = tuple(
+        self._values = tuple(
             self._value(table, desc, plan_query(table.query, self.context))
-            for table, desc in zip(self._with.tables, self._descs, strict=True)
+            for table, desc in zip(with_.tables, descs, strict=True)
         )
+
+    def around(self, planned: PlannedQuery) -> PlannedQuery:
+        """The query that the list stands before, with the list."""
         given = self._with.limit
         limit = None
         if given is not None:
             limit = RecursionLimit(given.iterations, fails=given.action == "ERROR")
-        return replace(planned, relation=LetRec(self._names, values, planned.relation, limit))
+        return replace(planned, relation=LetRec(self._names, self._values, planned.relation, limit))
 
     def _value(self, table: CommonTable, desc: RelationDesc, planned: PlannedQuery) -> Relation:
-        """A query as its declaration says: what converts by itself may differ in type."""
+        """A query as its declaration says: what could be stored in such columns may differ."""
         found = [_output(planned, column) for column in range(planned.desc.arity)]
         fits = len(found) == desc.arity and all(
-            can_coerce(scalar.type, column.type, CastContext.IMPLICIT)
+            can_coerce(scalar.type, column.type, CastContext.ASSIGNMENT)
             for scalar, column in zip(found, desc.columns, strict=True)
         )
         if not fits:
@@ -71,15 +70,17 @@ class Bindings:
             )
         ats = [planned.at_of(column, table.query.at) for column in range(desc.arity)]
         scalars = [
-            coerce(scalar, column.type, CastContext.IMPLICIT, self.context, at=at)
+            coerce(scalar, column.type, CastContext.ASSIGNMENT, self.context, at=at)
             for scalar, column, at in zip(found, desc.columns, ats, strict=True)
         ]
         return with_columns(fold_finishing(planned), scalars)
 
 
-def _declared(table: CommonTable) -> RelationDesc:
+def _declared(table: CommonTable, query: QueryContext) -> RelationDesc:
     typed = zip(table.columns, table.types, strict=True)
-    return RelationDesc(tuple(ColumnDesc(name, resolve_type(type_)) for name, type_ in typed))
+    return RelationDesc(
+        tuple(ColumnDesc(name, resolve_type(type_, query)) for name, type_ in typed)
+    )
 
 
 def _unique_names(with_: With) -> tuple[str, ...]:

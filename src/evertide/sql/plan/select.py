@@ -197,4 +197,7 @@ def _planned(
         )
     )
     ats = [UNPLACED if item.node is None else start_of(item.node) for item in items]
-    return PlannedQuery(builder.relation, tuple(columns), desc, order, ats=tuple(ats))
+    vectors = tuple(number for number, item in enumerate(items) if item.vector)
+    return PlannedQuery(
+        builder.relation, tuple(columns), desc, order, ats=tuple(ats), vectors=vectors
+    )

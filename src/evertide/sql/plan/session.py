@@ -17,11 +17,13 @@ from evertide.sql.plan.plans import (
     ClosePlan,
     CommitPlan,
     DeallocatePlan,
+    DiscardTemporaryPlan,
     ExecutePlan,
     FetchPlan,
     NoticePlan,
     ResetAllPlan,
     RollbackPlan,
+    SavepointPlan,
     SessionPlan,
     SetTransactionPlan,
     SetVariablePlan,
@@ -29,6 +31,7 @@ from evertide.sql.plan.plans import (
 )
 from evertide.sql.plan.rewrite import walk_parts
 from evertide.sql.plan.scope import Scope
+from evertide.sql.plan.undrop.grace import checked_grace
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.command import (
     AlterSystemResetStatement,
@@ -42,6 +45,7 @@ from evertide.sql.syntax.command import (
     FetchStatement,
     ResetVariableStatement,
     RollbackStatement,
+    SavepointStatement,
     SetTransactionStatement,
     SetVariableStatement,
     ShowVariableStatement,
@@ -69,6 +73,7 @@ SessionStatement: TypeAlias = (
     | BeginStatement
     | CommitStatement
     | RollbackStatement
+    | SavepointStatement
     | FetchStatement
     | CloseStatement
     | ExecuteStatement
@@ -95,9 +100,11 @@ def plan_session(statement: SessionStatement, query: QueryContext) -> SessionPla
         case CommitStatement(chain=chain) | RollbackStatement(chain=chain):
             if chain:
                 raise FeatureNotSupported(
-                    "AND CHAIN is not supported", position=position_of(statement.at)
+                    "CHAIN not yet supported", position=position_of(statement.at)
                 )
             return CommitPlan() if isinstance(statement, CommitStatement) else RollbackPlan()
+        case SavepointStatement(action=action, name=name):
+            return SavepointPlan(action, name)
         case FetchStatement():
             return _fetch(statement)
         case CloseStatement(name=cursor):
@@ -108,10 +115,12 @@ def plan_session(statement: SessionStatement, query: QueryContext) -> SessionPla
             return DeallocatePlan(prepared)
         case DiscardStatement(target="ALL"):
             return ResetAllPlan("DISCARD ALL")
+        case DiscardStatement(target="TEMP"):
+            return DiscardTemporaryPlan()
         case DiscardStatement(target=target):
             return NoticePlan(f"DISCARD {target}")
         case AlterSystemSetStatement(name=name, values=values):
-            return AlterSystemPlan(name, values)
+            return AlterSystemPlan(name, checked_grace(name, values))
         case AlterSystemResetStatement(name=variable):
             return _reset_system(variable, statement.at)
         case _:

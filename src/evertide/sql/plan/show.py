@@ -18,6 +18,7 @@ from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.planned import NamedQuery, PlannedQuery
 from evertide.sql.plan.plans import SelectPlan
 from evertide.sql.plan.roles.show import role_listing
+from evertide.sql.plan.undrop.show import DROPPED_COLUMNS, DROPPED_SQL
 from evertide.sql.pretty import quote_literal
 from evertide.sql.resolve import (
     current_schema,
@@ -57,7 +58,7 @@ class Listing:
 def plan_show(statement: ShowObjectsStatement, query: QueryContext) -> SelectPlan:
     """A SHOW statement."""
     planned = plan_listing(statement, query)
-    return SelectPlan(planned.relation, planned.finishing, planned.desc, tag="SHOW")
+    return SelectPlan(planned.relation, planned.finishing, planned.desc)
 
 
 def plan_listing(statement: ShowObjectsStatement, query: QueryContext) -> PlannedQuery:
@@ -126,6 +127,18 @@ _IN_SCHEMA: Final[Mapping[ShowKind, str]] = {
         FROM mz_catalog.mz_sinks s JOIN mz_catalog.mz_clusters c ON c.id = s.cluster_id
         {_noted("'sink'", "s.id")}
     """,
+    ShowKind.TYPES: f"""
+        SELECT t.name, {_COMMENT}, t.schema_id
+        FROM mz_catalog.mz_types t {_noted("'type'", "t.id")}
+    """,
+    ShowKind.SECRETS: f"""
+        SELECT s.name, {_COMMENT}, s.schema_id
+        FROM mz_catalog.mz_secrets s {_noted("'secret'", "s.id")}
+    """,
+    ShowKind.CONNECTIONS: f"""
+        SELECT c.name, c.type, {_COMMENT}, c.schema_id
+        FROM mz_catalog.mz_connections c {_noted("'connection'", "c.id")}
+    """,
     ShowKind.INDEXES: f"""
         SELECT i.name, o.name AS "on", c.name AS cluster, k.key, {_COMMENT}, o.schema_id,
             i.on_id
@@ -143,6 +156,9 @@ _COLUMNS: Final[Mapping[ShowKind, tuple[str, ...]]] = {
     ShowKind.MATERIALIZED_VIEWS: ("name", "cluster", "comment"),
     ShowKind.SOURCES: ("name", "type", "cluster", "comment"),
     ShowKind.SINKS: ("name", "type", "cluster", "comment"),
+    ShowKind.TYPES: ("name", "comment"),
+    ShowKind.SECRETS: ("name", "comment"),
+    ShowKind.CONNECTIONS: ("name", "type", "comment"),
     ShowKind.INDEXES: ("name", "on", "cluster", "key", "comment"),
 }
 
@@ -190,6 +206,8 @@ def _listing(statement: ShowObjectsStatement, query: QueryContext) -> Listing:
             return Listing(sql, ("name", "comment"), ("name",))
         case ShowKind.SCHEMAS:
             return _schemas(statement, query)
+        case ShowKind.DROPPED_OBJECTS:
+            return Listing(DROPPED_SQL, DROPPED_COLUMNS, ("dropped_at", "name", "id"))
         case ShowKind.PRIVILEGES | ShowKind.DEFAULT_PRIVILEGES | ShowKind.ROLE_MEMBERSHIP:
             return Listing(*role_listing(statement, query))
         case _:

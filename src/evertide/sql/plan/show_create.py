@@ -4,11 +4,13 @@ from evertide.catalog.objects import Cluster, ManagedCluster, UnmanagedCluster, 
 from evertide.catalog.snapshot import Snapshot
 from evertide.expr.interval_text import format_interval
 from evertide.expr.relation import Constant, Finishing
+from evertide.sql.parser.entry import parse_statement
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.drop import ITEM_KINDS, item_of_kind
 from evertide.sql.plan.plans import SelectPlan
 from evertide.sql.pretty import quote_ident, quote_literal
 from evertide.sql.resolve import name_of, position_of, resolve_cluster
+from evertide.sql.shown.definitions import shown_definition
 from evertide.sql.syntax.command import ShowCreateStatement
 from evertide.sql.syntax.definition import ObjectKind
 from evertide.vocab.datum import Interval
@@ -30,13 +32,15 @@ def plan_show_create(statement: ShowCreateStatement, query: QueryContext) -> Sel
         raise FeatureNotSupported(
             f"SHOW CREATE {statement.kind} is not supported", position=position_of(statement.at)
         )
-    item = item_of_kind(statement.name, ITEM_KINDS[statement.kind], query.plan.names)
-    return _row(".".join(name_of(item, snapshot).parts), item.create_sql)
+    use = "SHOW CREATE {} to show {}"
+    item = item_of_kind(statement.name, ITEM_KINDS[statement.kind], query.plan.names, use=use)
+    shown = shown_definition(parse_statement(item.create_sql))
+    return _row(".".join(name_of(item, snapshot).parts), shown)
 
 
 def _row(name: str, create_sql: str) -> SelectPlan:
     relation = Constant((((name, create_sql), 1),), _DESC.types)
-    return SelectPlan(relation, Finishing(), _DESC, tag="SHOW")
+    return SelectPlan(relation, Finishing(), _DESC)
 
 
 def cluster_sql(cluster: Cluster, snapshot: Snapshot) -> str:

@@ -33,7 +33,7 @@ from evertide.vocab.errors import (
     SqlSyntaxError,
     UndefinedObject,
 )
-from evertide.vocab.sql_type import INT4, JSONB, UNKNOWN, Kind
+from evertide.vocab.sql_type import INT4, JSONB, TEXT, UNKNOWN, Kind
 
 # Text is ordered by its bytes; every collation that says so means the same.
 # A slice that is open to the right ends here.
@@ -92,12 +92,35 @@ def bind_elements(node: ArrayConstructor | ListConstructor, context: ExpressionC
     bound = [context.bind(item) for item in node.items]
     ats = [start_of(item) for item in node.items]
     elements, shared = unify(bound, what, context.query, ats=ats)
-    if shared.element is not None:
+    if shared.element is not None and what == "ARRAY":
         raise FeatureNotSupported(
-            f"{what.lower()}s of {shared.kind.value}s are not supported",
+            f"arrays of {shared.kind.value}s are not supported",
             position=position_of(node.at),
         )
     return call_function(what.lower(), elements, context.query, at=node.at)
+
+
+def bind_map(node: MapConstructor, context: ExpressionContext) -> Scalar:
+    """`MAP[key => value]`: keys are text, values share one type."""
+    if not node.entries:
+        raise IndeterminateType(
+            "cannot determine type of empty map",
+            hint="Explicitly cast to the desired type, for example MAP[]::map[text=>integer].",
+            position=position_of(node.at),
+        )
+    query = context.query
+    keys = [
+        coerce(context.bind(key), TEXT, CastContext.IMPLICIT, query, at=start_of(key))
+        for key, _ in node.entries
+    ]
+    bound = [context.bind(value) for _, value in node.entries]
+    ats = [start_of(value) for _, value in node.entries]
+    values, _ = unify(bound, "MAP", query, ats=ats)
+    held = [
+        call_function("array", keys, query, at=node.at),
+        call_function("list", values, query, at=node.at),
+    ]
+    return call_function("map", held, query, at=node.at)
 
 
 def bind_subscript(node: Subscript, context: ExpressionContext) -> Scalar:
@@ -139,7 +162,7 @@ def _index(node: Expression, context: ExpressionContext) -> Scalar:
 
 
 def refusal(
-    node: MapConstructor | Star | RowStar | DefaultValue,
+    node: Star | RowStar | DefaultValue,
 ) -> SqlError:
     """Why a form that parses cannot be planned as a value."""
     position = position_of(node.at)
@@ -148,7 +171,5 @@ def refusal(
             return SqlSyntaxError("DEFAULT is not allowed in this context", position=position)
         case Star() | RowStar():
             return SqlSyntaxError("* is not allowed in this context", position=position)
-        case MapConstructor():
-            return FeatureNotSupported("MAP[...] is not supported", position=position)
         case _:
             assert_never(node)

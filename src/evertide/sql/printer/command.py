@@ -38,6 +38,8 @@ from evertide.sql.syntax.command import (
     PrepareStatement,
     ResetVariableStatement,
     RollbackStatement,
+    SavepointAction,
+    SavepointStatement,
     SelectStatement,
     SetTransactionStatement,
     SetVariableStatement,
@@ -61,6 +63,7 @@ Session = (
 ) | (
     CommitStatement
     | RollbackStatement
+    | SavepointStatement
     | DiscardStatement
     | AlterSystemSetStatement
     | AlterSystemResetStatement
@@ -230,6 +233,9 @@ def _session(node: Session) -> str:
             return "COMMIT AND CHAIN" if node.chain else "COMMIT"
         case RollbackStatement():
             return "ROLLBACK AND CHAIN" if node.chain else "ROLLBACK"
+        case SavepointStatement(action=action, name=name):
+            to = " TO SAVEPOINT" if action is SavepointAction.ROLL_BACK else ""
+            return f"{action}{to} {quote_ident(name)}"
         case DiscardStatement():
             return f"DISCARD {node.target}"
         case AlterSystemSetStatement():

@@ -6,6 +6,7 @@ from typing import assert_never
 
 from evertide.sql.printer import external
 from evertide.sql.printer.expression import expression, expressions
+from evertide.sql.printer.named import named_statement
 from evertide.sql.printer.names import (
     CLUSTER_WORDS,
     columns,
@@ -21,6 +22,7 @@ from evertide.sql.printer.option import options, with_options
 from evertide.sql.printer.query import query
 from evertide.sql.printer.replacement import replacement_statement, replacing
 from evertide.sql.printer.role import attributes, role_statement
+from evertide.sql.printer.undrop import undrop
 from evertide.sql.syntax.cluster import (
     AlterClusterProfileResetStatement,
     AlterClusterProfileSetStatement,
@@ -55,9 +57,11 @@ from evertide.sql.syntax.external import (
     CreateSourceStatement,
     CreateSubsourceStatement,
 )
+from evertide.sql.syntax.named import NamedStatement
 from evertide.sql.syntax.option import Option
 from evertide.sql.syntax.replacement import ReplacementStatement
 from evertide.sql.syntax.role import RoleStatement
+from evertide.sql.syntax.undrop import UndropStatement
 
 Create = (
     CreateTableStatement
@@ -104,9 +108,13 @@ def definition(node: DefinitionStatement) -> str:
         return role_statement(node)
     if isinstance(node, ReplacementStatement):
         return replacement_statement(node)
+    if isinstance(node, NamedStatement):
+        return named_statement(node)
     match node:
         case CommentStatement():
             return _comment(node)
+        case UndropStatement():
+            return undrop(node)
         case DropStatement():
             names = ", ".join([object_name(node.kind, item) for item in node.names])
             exists = "IF EXISTS " if node.if_exists else ""
@@ -162,7 +170,8 @@ def create(node: Create) -> str:
         case CreateDatabaseStatement():
             return f"CREATE DATABASE {_if_not_exists(node.if_not_exists)}{quote_ident(node.name)}"
         case CreateRoleStatement():
-            return " ".join(["CREATE ROLE", quote_ident(node.name), *attributes(node.attributes)])
+            words = attributes(node.attributes, node.password)
+            return " ".join(["CREATE ROLE", quote_ident(node.name), *words])
         case _:
             assert_never(node)
 
@@ -180,7 +189,8 @@ def _table(node: CreateTableStatement) -> str:
     parts = [*map(_column, node.columns), *map(_key, node.keys)]
     inside = ", ".join(parts)
     head = f"CREATE {kind} {_if_not_exists(node.if_not_exists)}{name(node.name)}"
-    return f"{head} ({inside}){with_options(node.options)}"
+    ending = "" if node.on_commit is None else f" ON COMMIT {node.on_commit}"
+    return f"{head} ({inside}){with_options(node.options)}{ending}"
 
 
 def _column(node: ColumnDefinition) -> str:
@@ -192,6 +202,11 @@ def _column(node: ColumnDefinition) -> str:
     if node.default is not None:
         text += f" DEFAULT {expression(node.default)}"
     return text
+
+
+def column_or_key(node: ColumnDefinition | TableKey) -> str:
+    """One of the parts of a table's definition."""
+    return _key(node) if isinstance(node, TableKey) else _column(node)
 
 
 def _key(node: TableKey) -> str:

@@ -32,6 +32,17 @@ def options(nodes: tuple[Option, ...]) -> str:
     return ", ".join([_option(node) for node in nodes])
 
 
+def shown_options(nodes: tuple[Option, ...]) -> str:
+    """As SHOW CREATE writes them: `=` between each name and its value."""
+    return ", ".join([_shown_option(node) for node in nodes])
+
+
+def _shown_option(node: Option) -> str:
+    if node.name != "REFRESH" or node.value is None:
+        return _option(node)
+    return f"{node.name} = {_value(node.value)}"
+
+
 def with_options(nodes: tuple[Option, ...]) -> str:
     """`WITH (...)` with a blank before it, or nothing."""
     return f" WITH ({options(nodes)})" if nodes else ""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import assert_never
 
 from evertide.sql.printer import expression, show
 from evertide.sql.printer.names import columns, data_type, name, quote_ident
+from evertide.sql.syntax.expression import Expression
 from evertide.sql.syntax.literal_values import LiteralValues
 from evertide.sql.syntax.query import (
     CommonTable,
@@ -39,16 +41,24 @@ def query(node: Query) -> str:
         text = f"({text})"
     if node.with_ is not None:
         text = f"{with_(node.with_)} {text}"
-    text += order_by(node.order_by)
+    return " ".join([text + order_by(node.order_by), *limits(node)])
+
+
+def limits(node: Query) -> Iterator[str]:
+    """The clauses that say how many rows, and from which on."""
     if node.limit is not None:
-        text += f" LIMIT {expression.expression(node.limit)}"
+        yield f"LIMIT {expression.expression(node.limit)}"
     if node.offset is not None:
-        text += f" OFFSET {expression.expression(node.offset)}"
-    return text
+        yield f"OFFSET {expression.expression(node.offset)}"
 
 
 def with_(node: With) -> str:
     """The clause in front of a query."""
+    return f"{with_head(node)} {', '.join([common_table(table) for table in node.tables])}"
+
+
+def with_head(node: With) -> str:
+    """The words before the names."""
     words = ["WITH"]
     if node.mutually:
         words.append("MUTUALLY RECURSIVE")
@@ -56,24 +66,28 @@ def with_(node: With) -> str:
         words.append("RECURSIVE")
     if node.limit is not None:
         words.append(f"({node.limit.action} AT RECURSION LIMIT {node.limit.iterations})")
-    words.append(", ".join([_common_table(table) for table in node.tables]))
     return " ".join(words)
 
 
-def _common_table(node: CommonTable) -> str:
+def common_table(node: CommonTable) -> str:
+    return f"{common_head(node)} AS ({query(node.query)})"
+
+
+def common_head(node: CommonTable) -> str:
+    """A name of a WITH list with its columns."""
     label, shown = quote_ident(node.name, _AFTER_WITH), columns(node.columns)
     if node.types:
         typed = zip(node.columns, node.types, strict=True)
         shown = f" ({', '.join([f'{quote_ident(c)} {data_type(t)}' for c, t in typed])})"
-    return f"{label}{shown} AS ({query(node.query)})"
+    return f"{label}{shown}"
 
 
 def order_by(items: tuple[OrderItem, ...]) -> str:
     """The clause with a blank before it, or nothing."""
-    return " ORDER BY " + ", ".join([_order_item(item) for item in items]) if items else ""
+    return " ORDER BY " + ", ".join([order_item(item) for item in items]) if items else ""
 
 
-def _order_item(node: OrderItem) -> str:
+def order_item(node: OrderItem) -> str:
     text = expression.expression(node.expression) + (" DESC" if node.descending else "")
     if node.nulls_first is None:
         return text
@@ -85,8 +99,7 @@ def _body(node: QueryBody) -> str:
         case Select():
             return _select(node)
         case Values():
-            rows = [f"({expression.expressions(row)})" for row in node.rows]
-            return f"VALUES {', '.join(rows)}"
+            return f"VALUES {', '.join(map(values_row, node.rows))}"
         case LiteralValues():
             return _literal_values(node)
         case SetOperation():
@@ -96,6 +109,10 @@ def _body(node: QueryBody) -> str:
             return query(node)
         case _:
             assert_never(node)
+
+
+def values_row(row: tuple[Expression, ...]) -> str:
+    return f"({expression.expressions(row)})"
 
 
 def _input(node: SetOperation, index: int) -> str:
@@ -156,10 +173,10 @@ def _select_item(node: SelectItem) -> str:
 
 
 def tables(nodes: tuple[TableExpression, ...]) -> str:
-    return ", ".join([_table(node) for node in nodes])
+    return ", ".join([table(node) for node in nodes])
 
 
-def _table(node: TableExpression) -> str:
+def table(node: TableExpression) -> str:
     match node:
         case TableRef():
             return name(node.name) + _alias(node.alias)
@@ -191,13 +208,13 @@ def _function_table(node: FunctionTable) -> str:
 
 
 def _join(node: Join) -> str:
-    right = _table(node.right)
+    right = table(node.right)
     if isinstance(node.right, Join) and node.right.alias is None:
         right = f"({right})"
     kind = "JOIN" if node.kind == "INNER" else f"{node.kind} JOIN"
     if isinstance(node.constraint, JoinNatural):
         kind = f"NATURAL {kind}"
-    return f"{_table(node.left)} {kind} {right}{_constraint(node.constraint)}"
+    return f"{table(node.left)} {kind} {right}{_constraint(node.constraint)}"
 
 
 def _constraint(node: JoinConstraint | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from evertide.sql.printer.names import dotted, name, quote_ident, quote_literal
+from evertide.sql.syntax.password import PasswordClause
 from evertide.sql.syntax.role import (
     AlterRoleSetStatement,
     AlterRoleStatement,
@@ -39,7 +40,8 @@ _SYSTEM = frozenset({"SYSTEM"})
 def role_statement(node: RoleStatement) -> str:
     match node:
         case AlterRoleStatement():
-            return " ".join(["ALTER ROLE", quote_ident(node.name), *attributes(node.attributes)])
+            words = attributes(node.attributes, node.password)
+            return " ".join(["ALTER ROLE", quote_ident(node.name), *words])
         case AlterRoleSetStatement(values=None):
             return f"ALTER ROLE {quote_ident(node.name)} RESET {_variable(node.variable)}"
         case AlterRoleSetStatement(values=values):
@@ -61,9 +63,11 @@ def role_statement(node: RoleStatement) -> str:
             assert_never(node)
 
 
-def attributes(words: tuple[str, ...]) -> list[str]:
-    """A password was not kept, so none is shown."""
-    return [f"{word} NULL" if word == "PASSWORD" else word for word in words]
+def attributes(words: tuple[str, ...], password: PasswordClause | None) -> list[str]:
+    """A password is never shown; that there is one is."""
+    if password is None:
+        return [*words]
+    return [*words, "PASSWORD NULL" if password.text is None else "PASSWORD '********'"]
 
 
 def _given(what: str, roles: tuple[str, ...], revoke: bool) -> str:

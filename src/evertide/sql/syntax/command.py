@@ -146,6 +146,9 @@ class ShowKind(StrEnum):
     INDEXES = "INDEXES"
     SOURCES = "SOURCES"
     SINKS = "SINKS"
+    TYPES = "TYPES"
+    SECRETS = "SECRETS"
+    CONNECTIONS = "CONNECTIONS"
     OBJECTS = "OBJECTS"
     COLUMNS = "COLUMNS"
     CLUSTERS = "CLUSTERS"
@@ -157,6 +160,7 @@ class ShowKind(StrEnum):
     PRIVILEGES = "PRIVILEGES"
     DEFAULT_PRIVILEGES = "DEFAULT PRIVILEGES"
     ROLE_MEMBERSHIP = "ROLE MEMBERSHIP"
+    DROPPED_OBJECTS = "DROPPED OBJECTS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +260,23 @@ class CommitStatement:
 @dataclass(frozen=True, slots=True)
 class RollbackStatement:
     chain: bool = False
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+class SavepointAction(StrEnum):
+    """What to do with a savepoint; the value is the command's tag."""
+
+    SET = "SAVEPOINT"
+    RELEASE = "RELEASE"
+    ROLL_BACK = "ROLLBACK"
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointStatement:
+    """`SAVEPOINT name`, `RELEASE SAVEPOINT name`, `ROLLBACK TO SAVEPOINT name`."""
+
+    action: SavepointAction
+    name: str
     at: int = field(default=UNPLACED, compare=False, kw_only=True)
 
 
@@ -383,6 +404,7 @@ CommandStatement: TypeAlias = (
     | BeginStatement
     | CommitStatement
     | RollbackStatement
+    | SavepointStatement
     | ExplainPlanStatement
     | ExplainTimestampStatement
     | ExplainReplacementStatement

@@ -19,10 +19,13 @@ from evertide.sql.syntax.external import (
     CreateSourceStatement,
     CreateSubsourceStatement,
 )
+from evertide.sql.syntax.named import NamedStatement
 from evertide.sql.syntax.option import Option, OptionValue
+from evertide.sql.syntax.password import PasswordClause
 from evertide.sql.syntax.query import Query
 from evertide.sql.syntax.replacement import ReplacementStatement
 from evertide.sql.syntax.role import RoleStatement
+from evertide.sql.syntax.undrop import UndropStatement
 
 
 class ObjectKind(StrEnum):
@@ -34,12 +37,23 @@ class ObjectKind(StrEnum):
     INDEX = "INDEX"
     SOURCE = "SOURCE"
     SINK = "SINK"
+    TYPE = "TYPE"
+    SECRET = "SECRET"
+    CONNECTION = "CONNECTION"
     CLUSTER = "CLUSTER"
     CLUSTER_REPLICA = "CLUSTER REPLICA"
     CLUSTER_PROFILE = "CLUSTER PROFILE"
     SCHEMA = "SCHEMA"
     DATABASE = "DATABASE"
     ROLE = "ROLE"
+
+
+class OnCommit(StrEnum):
+    """What becomes of a temporary table's rows, or of itself, when a transaction ends."""
+
+    PRESERVE_ROWS = "PRESERVE ROWS"
+    DELETE_ROWS = "DELETE ROWS"
+    DROP = "DROP"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +86,7 @@ class CreateTableStatement:
     temporary: bool = False
     options: tuple[Option, ...] = ()
     keys: tuple[TableKey, ...] = ()
+    on_commit: OnCommit | None = None  # only of a temporary table
     at: int = field(default=UNPLACED, compare=False, kw_only=True)
 
 
@@ -152,6 +167,7 @@ class CreateRoleStatement:
 
     name: str
     attributes: tuple[str, ...] = ()
+    password: PasswordClause | None = None
     at: int = field(default=UNPLACED, compare=False, kw_only=True)
 
 
@@ -269,4 +285,6 @@ DefinitionStatement: TypeAlias = (
     | RoleStatement
     | ReplacementStatement
     | CommentStatement
+    | NamedStatement
+    | UndropStatement
 )

@@ -49,7 +49,7 @@ class Refresh:
     """When a materialized view is brought up to date."""
 
     kind: Literal["ON COMMIT", "AT CREATION", "AT", "EVERY"]
-    moment: Expression | None = None  # of AT: a time; of EVERY: an interval
+    moment: Expression | None = None  # of AT: a time; of EVERY: an interval, as a string
     aligned_to: Expression | None = None
     at: int = field(default=UNPLACED, compare=False, kw_only=True)
 

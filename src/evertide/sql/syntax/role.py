@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from evertide.sql.syntax.expression import UNPLACED, Name
+from evertide.sql.syntax.password import PasswordClause
 
 
 class GrantKind(StrEnum):
@@ -31,6 +32,7 @@ class AlterRoleStatement:
 
     name: str
     attributes: tuple[str, ...] = ()
+    password: PasswordClause | None = None
     at: int = field(default=UNPLACED, compare=False, kw_only=True)
 
 

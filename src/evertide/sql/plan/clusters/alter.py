@@ -24,6 +24,7 @@ from evertide.sql.plan.clusters import options as given
 from evertide.sql.plan.clusters.create import OF_MANAGED, refuse_of_managed, refuse_shape
 from evertide.sql.plan.clusters.options import Options
 from evertide.sql.plan.clusters.plans import ChangePlan, ReconfigureClusterPlan
+from evertide.sql.plan.clusters.schedule import check_schedule
 from evertide.sql.plan.clusters.texts import moved_texts
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.plans import NoticePlan
@@ -158,7 +159,7 @@ def _changed(before: ManagedCluster, options: Options) -> ManagedCluster:
     if "REPLICATION FACTOR" in options:
         number = given.factor(options["REPLICATION FACTOR"])
         found = msgspec.structs.replace(found, replication_factor=number)
-    given.check_schedule(options.get("SCHEDULE"))
+    check_schedule(options)
     settings = given.introspection(options, found.introspection)
     return msgspec.structs.replace(found, introspection=settings)
 

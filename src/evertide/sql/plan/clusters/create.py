@@ -7,6 +7,7 @@ from evertide.catalog.objects import ManagedCluster, UnmanagedCluster, VirtualCl
 from evertide.sql.plan.clusters import options as given
 from evertide.sql.plan.clusters.options import Options
 from evertide.sql.plan.clusters.plans import CreateClusterPlan
+from evertide.sql.plan.clusters.schedule import check_schedule, check_unscheduled
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.new_name import check_new_name
 from evertide.sql.resolve import position_of
@@ -76,7 +77,7 @@ def _planned(
         raise SqlSyntaxError(
             "SIZE must be specified for managed clusters", position=position_of(statement.at)
         )
-    given.check_schedule(options.get("SCHEDULE"))
+    check_schedule(options)
     factor = options.get("REPLICATION FACTOR")
     variant = ManagedCluster(
         size=given.text_of(options["SIZE"]),
@@ -109,8 +110,10 @@ def is_unmanaged(options: Options) -> bool:
 
 
 def refuse_of_managed(options: Options) -> None:
+    """MANUAL is how the replicas of an unmanaged cluster run anyway."""
+    check_unscheduled(options)
     for name in OF_MANAGED:
-        if name in options:
+        if name in options and name != "SCHEDULE":
             raise FeatureNotSupported(
                 f"{name} not supported for unmanaged clusters",
                 position=position_of(options[name].at),

@@ -21,7 +21,6 @@ from evertide.sql.syntax.expression import (
 )
 from evertide.sql.syntax.option import (
     Option,
-    OptionGroup,
     OptionItems,
     ReplicaDefinition,
     ReplicaDefinitions,
@@ -178,21 +177,6 @@ def introspection(options: Options, before: Introspection = USUAL_INTROSPECTION)
         debugging = flag(options["INTROSPECTION DEBUGGING"], default=False)
         found = msgspec.structs.replace(found, debugging=debugging)
     return found
-
-
-def check_schedule(option: Option | None) -> None:
-    """MANUAL is all there is: views are kept up to date all the time, so there is no refresh that
-    replicas could be turned on for."""
-    group = None if option is None else option.value
-    if option is None or not isinstance(group, OptionGroup) or group.words == "MANUAL":
-        return
-    raise FeatureNotSupported(
-        "SCHEDULE = ON REFRESH is not supported",
-        detail="Materialized views are kept up to date continuously and have no refreshes.",
-        hint="Use SCHEDULE = MANUAL, and ALTER CLUSTER ... SET (REPLICATION FACTOR 0) to turn the"
-        " replicas off.",
-        position=position_of(option.at),
-    )
 
 
 def workload_class(options: Options, before: str | None, query: QueryContext) -> str | None:

@@ -6,11 +6,13 @@ from typing import Final
 
 from evertide.catalog.objects import Item, Sink
 from evertide.catalog.replacements import refuse_staged
+from evertide.catalog.temporary import refuse_lasting
 from evertide.sql.plan.context import QueryContext
-from evertide.sql.plan.define import existing_item, free_destination
+from evertide.sql.plan.define import existing_item
 from evertide.sql.plan.external.plans import CreateSinkPlan, Placed
+from evertide.sql.plan.free_name import free_destination
 from evertide.sql.pretty import to_sql
-from evertide.sql.resolve import position_of, resolve_cluster, resolve_readable
+from evertide.sql.resolve import Destination, position_of, resolve_cluster, resolve_readable
 from evertide.sql.syntax.expression import BooleanLiteral, Name
 from evertide.sql.syntax.external import CreateSinkStatement
 from evertide.sql.syntax.option import Option
@@ -38,7 +40,7 @@ def plan_create_sink(statement: CreateSinkStatement, query: QueryContext) -> Cre
         query.plan.snapshot,
         at=statement.at,
     )
-    item = _stored(statement.from_, query)
+    item = _stored(statement.from_, destination, query)
     if existing_item(destination, query) is None:
         _refuse_taken_path(path, statement, query)
     normal = replace(
@@ -59,7 +61,7 @@ def plan_create_sink(statement: CreateSinkStatement, query: QueryContext) -> Cre
     )
 
 
-def _stored(name: Name, query: QueryContext) -> Item:
+def _stored(name: Name, destination: Destination, query: QueryContext) -> Item:
     """Only what is stored has changes that can be followed and gone back to."""
     found = resolve_readable(name, query.plan.names)
     if found.item is None:
@@ -68,6 +70,7 @@ def _stored(name: Name, query: QueryContext) -> Item:
             position=position_of(name.at),
         )
     refuse_staged(query.plan.snapshot, (found.item_id,))
+    refuse_lasting(destination.schema.schema_id, (found.item_id,), query.plan.snapshot)
     if found.item.shard_id is None:
         raise WrongObjectType(
             f'"{found.item.name}" is a {found.item.kind.sql_words}, and only tables, materialized'

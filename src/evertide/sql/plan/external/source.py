@@ -7,7 +7,7 @@ from evertide.catalog.load_tables import AUCTION, COUNTER
 from evertide.catalog.objects import Cluster
 from evertide.sql.normalize import normal_index
 from evertide.sql.plan.context import QueryContext
-from evertide.sql.plan.define import existing_item, free_destination
+from evertide.sql.plan.define import existing_item
 from evertide.sql.plan.external.options import load_of
 from evertide.sql.plan.external.plans import (
     CreateSourcePlan,
@@ -15,6 +15,7 @@ from evertide.sql.plan.external.plans import (
     NewTablePlan,
     Placed,
 )
+from evertide.sql.plan.free_name import free_destination
 from evertide.sql.plan.history import history_option
 from evertide.sql.pretty import to_sql
 from evertide.sql.resolve import (

@@ -9,6 +9,7 @@ from evertide.sql.plan.history import RETAIN_HISTORY
 from evertide.sql.plan.replacements.schema import check_schema
 from evertide.sql.resolve import Destination, position_of, resolve_item
 from evertide.sql.syntax.definition import CreateMaterializedViewStatement
+from evertide.sql.syntax.option import Refresh
 from evertide.vocab.errors import (
     FeatureNotSupported,
     ObjectNotInPrerequisiteState,
@@ -44,7 +45,17 @@ def replaced_view(statement: CreateMaterializedViewStatement, query: QueryContex
             hint="Apply or drop it first.",
             position=at,
         )
+    if target.refresh is not None:
+        raise FeatureNotSupported(
+            f"cannot replace {target.name} because it is refreshed at certain times only",
+            hint="Use CREATE OR REPLACE MATERIALIZED VIEW, or drop it and create it anew.",
+            position=at,
+        )
     for option in statement.options:
+        if isinstance(option.value, Refresh) and option.value.kind != "ON COMMIT":
+            raise FeatureNotSupported(
+                "REFRESH is not supported for replacements", position=position_of(option.at)
+            )
         if option.name == RETAIN_HISTORY:
             raise FeatureNotSupported(
                 "RETAIN HISTORY is not supported for replacements: they keep their target's",

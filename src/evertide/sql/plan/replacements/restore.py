@@ -9,6 +9,7 @@ from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.define import plan_create_materialized_view
 from evertide.sql.plan.drop import item_of_kind
 from evertide.sql.plan.history import RETAIN_HISTORY
+from evertide.sql.plan.names_of_today import renamings
 from evertide.sql.plan.plans import CreateMaterializedViewPlan, NoticePlan
 from evertide.sql.plan.replacements.apply import TAG
 from evertide.sql.plan.replacements.texts import definition_of
@@ -26,6 +27,7 @@ from evertide.vocab.errors import (
     UndefinedObject,
     UndefinedTable,
 )
+from evertide.vocab.ids import ItemId
 
 
 def plan_restore_version(
@@ -84,31 +86,18 @@ def _with_names_of_today(
     """What it read may have been renamed since, or be gone: another of its name is not meant."""
     meant = {named.name: named.item_id for named in past.names}
 
-    def name_today(parts: tuple[str, ...]) -> tuple[str, ...]:
-        if parts not in meant:
-            return parts  # the system's
-        found = snapshot.items.get(meant[parts])
+    def today(item_id: ItemId) -> tuple[str, ...]:
+        found = snapshot.items.get(item_id)
         if found is None:
+            parts = next(parts for parts, named in meant.items() if named == item_id)
             raise UndefinedTable(
                 f'version {number} of materialized view "{item.name}" reads'
                 f" {'.'.join(parts)}, which was dropped"
             )
         return name_of(found, snapshot).parts
 
-    def column_today(parts: tuple[str, ...]) -> tuple[str, ...]:
-        *relation, column = parts
-        if len(relation) < 2:
-            return parts
-        full = [name for name in meant if name[-len(relation) :] == tuple(relation)]
-        if len(full) != 1:
-            return parts
-        today = name_today(full[0])
-        if today[-1] != full[0][-1]:
-            # It goes by its old name, as an alias, which nothing qualifies.
-            return (full[0][-1], column)
-        return (*today[-len(relation) :], column)
-
-    return replace(before, query=with_relations(before.query, name_today, column_today))
+    relation, column = renamings(meant, today)
+    return replace(before, query=with_relations(before.query, relation, column))
 
 
 def _cluster(past: PastVersion, item: Item, snapshot: Snapshot) -> str:

@@ -10,15 +10,18 @@ from evertide.catalog.ops import (
     Op,
     RevokeRoleOp,
 )
-from evertide.catalog.privilege_ops import AlterRoleOp, SetRoleVariableOp
+from evertide.catalog.privilege_ops import AlterRoleOp, SetPasswordOp, SetRoleVariableOp
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.roles.names import resolve_role, users_role
 from evertide.sql.plan.roles.owned import plan_drop_owned, plan_reassign_owned
+from evertide.sql.plan.roles.passwords import plan_password
 from evertide.sql.plan.roles.plans import RolePlan
 from evertide.sql.plan.roles.privileges import plan_default_privileges, plan_privileges
 from evertide.sql.plan.roles.rights import Needs, on_system
+from evertide.sql.plan.skipped import skipped
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.definition import CreateRoleStatement, DropStatement
+from evertide.sql.syntax.password import PasswordClause
 from evertide.sql.syntax.role import (
     AlterRoleSetStatement,
     AlterRoleStatement,
@@ -42,6 +45,7 @@ from evertide.vocab.ids import RoleId
 # Memberships are granted by the system, so that whoever asked for one can be dropped.
 _GRANTOR: Final = RoleId("s1")
 _SYSTEM_PRIVILEGES: Final = ("CREATEDB", "CREATECLUSTER", "CREATEROLE")
+_NO_PASSWORD: Final = PasswordClause(None)
 _CREATE_ROLE: Final = Needs(privileges=(on_system("R"),))
 
 
@@ -74,8 +78,11 @@ def plan_create_role(statement: CreateRoleStatement, query: QueryContext) -> Rol
             f"role '{statement.name}' already exists", position=position_of(statement.at)
         )
     superuser = flags.get("SUPERUSER", False)
-    op = CreateRoleOp(name=statement.name, superuser=superuser, login=flags.get("LOGIN"))
-    return RolePlan("CREATE ROLE", (op,), _needed(superuser, "create a superuser role"))
+    password, notices = plan_password(statement.password or _NO_PASSWORD)
+    op = CreateRoleOp(
+        name=statement.name, superuser=superuser, login=flags.get("LOGIN"), password=password
+    )
+    return RolePlan("CREATE ROLE", (op,), _needed(superuser, "create a superuser role"), notices)
 
 
 def _needed(superuser: bool | None, action: str) -> Needs:
@@ -89,12 +96,6 @@ def _flags(attributes: tuple[str, ...], at: int) -> dict[str, bool]:
     """Each attribute without its NO, and whether it is on."""
     flags: dict[str, bool] = {}
     for word in attributes:
-        if word == "PASSWORD":
-            raise FeatureNotSupported(
-                "PASSWORD attribute is not supported",
-                hint="Whoever reaches the server's address is let in.",
-                position=position_of(at),
-            )
         on = not word.startswith("NO")
         name = word if on else word.removeprefix("NO")
         if name in _SYSTEM_PRIVILEGES:
@@ -115,11 +116,18 @@ def _flags(attributes: tuple[str, ...], at: int) -> dict[str, bool]:
 def _alter_role(statement: AlterRoleStatement, query: QueryContext) -> RolePlan:
     role = users_role(statement.name, query.plan.snapshot, at=statement.at)
     flags = _flags(statement.attributes, statement.at)
-    op = AlterRoleOp(
+    alter = AlterRoleOp(
         role_id=role.role_id, superuser=flags.get("SUPERUSER"), login=flags.get("LOGIN")
     )
-    touched = role.superuser or op.superuser
-    return RolePlan("ALTER ROLE", (op,), _needed(touched, "alter a superuser role"))
+    needs = _needed(role.superuser or alter.superuser, "alter a superuser role")
+    if statement.password is None:
+        return RolePlan("ALTER ROLE", (alter,), needs)
+    password, notices = plan_password(statement.password)
+    change = SetPasswordOp(role_id=role.role_id, password=password)
+    if not flags and role.role_id == query.plan.role_id:
+        # Anyone may change his own password, superusers included.
+        return RolePlan("ALTER ROLE", (change,), Needs(), notices)
+    return RolePlan("ALTER ROLE", (alter, change) if flags else (change,), needs, notices)
 
 
 def _alter_role_set(statement: AlterRoleSetStatement, query: QueryContext) -> RolePlan:
@@ -145,8 +153,7 @@ def plan_drop_role(statement: DropStatement, query: QueryContext) -> RolePlan:
         except UndefinedObject:
             if not statement.if_exists:
                 raise
-            message = f'role "{name.parts[0]}" does not exist, skipping'
-            notices.append(Notice("NOTICE", "00000", message))
+            notices.append(skipped("ROLE", name))
             continue
         if role.role_id == query.plan.role_id:
             raise ObjectInUse("current role cannot be dropped", position=position_of(name.at))

@@ -8,6 +8,7 @@ import msgspec
 from evertide.catalog.acl import Guarded, roles_above
 from evertide.catalog.builtin.relation import Builtin
 from evertide.catalog.drop import CASCADE_HINT, with_dependants, with_parts
+from evertide.catalog.kinds.temporary import TEMPORARY_ALIAS, TEMPORARY_SCHEMA
 from evertide.catalog.naming import full_name
 from evertide.catalog.objects import (
     Cluster,
@@ -36,12 +37,15 @@ from evertide.catalog.privilege_ops import RevokePrivilegesOp
 from evertide.catalog.snapshot import Snapshot
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.drop import ITEM_KINDS, item_of_kind, refuse_halfway
+from evertide.sql.plan.named.secret import resolve_secret
 from evertide.sql.plan.plans import NoticePlan
 from evertide.sql.plan.roles.names import resolve_role
 from evertide.sql.plan.roles.plans import RolePlan
 from evertide.sql.plan.roles.rights import Needs, Privilege
+from evertide.sql.plan.skipped import skipped
 from evertide.sql.resolve import (
     find_object,
+    no_connection,
     position_of,
     resolve_cluster,
     resolve_database,
@@ -49,10 +53,12 @@ from evertide.sql.resolve import (
 )
 from evertide.sql.syntax.definition import AlterOwnerStatement, ObjectKind
 from evertide.sql.syntax.role import DropOwnedStatement, ReassignOwnedStatement
+from evertide.sql.type_words import is_system_type
 from evertide.vocab.errors import (
     DependentObjectsStillExist,
     FeatureNotSupported,
     InsufficientPrivilege,
+    InternalError,
     Notice,
     UndefinedDatabase,
     UndefinedObject,
@@ -70,17 +76,17 @@ def plan_alter_owner(statement: AlterOwnerStatement, query: QueryContext) -> Rol
     """Both the old owner and the new one must be oneself, or one's group."""
     tag = f"ALTER {statement.kind}"
     if statement.kind is ObjectKind.CLUSTER_REPLICA:
-        raise FeatureNotSupported(
+        raise InternalError(
             "altering the owner of a cluster replica is not supported",
             position=position_of(statement.at),
         )
     new_owner = resolve_role(statement.role, query.plan.snapshot, at=statement.at).role_id
     try:
         found = _owned_object(statement, query)
-    except _MISSING as error:
+    except _MISSING:
         if not statement.if_exists:
             raise
-        return NoticePlan(tag, (Notice("NOTICE", "00000", f"{error.message}, skipping"),))
+        return NoticePlan(tag, (skipped(statement.kind, statement.name),))
     needs = Needs(
         member_of=(new_owner,),
         owner_of=(object_key(found),),
@@ -101,6 +107,10 @@ def _owned_object(statement: AlterOwnerStatement, query: QueryContext) -> Guarde
         case ObjectKind.DATABASE:
             return resolve_database(name.parts[0], snapshot, at=name.at)
         case ObjectKind.SCHEMA:
+            if name.parts[-1] in (TEMPORARY_SCHEMA, TEMPORARY_ALIAS):
+                raise InsufficientPrivilege(
+                    f"cannot alter schema {name.parts[-1]} because it is a temporary schema"
+                )
             schema = resolve_schema(name.parts, names, at=name.at)
             if schema.database_id is None:
                 raise InsufficientPrivilege(
@@ -108,6 +118,15 @@ def _owned_object(statement: AlterOwnerStatement, query: QueryContext) -> Guarde
                     " system"
                 )
             return schema
+        case ObjectKind.SECRET:
+            return resolve_secret(name, names)
+        case ObjectKind.CONNECTION:
+            no_connection(name, names)
+        case ObjectKind.TYPE if is_system_type(name.parts):
+            raise InsufficientPrivilege(
+                f"cannot alter item pg_catalog.{name.parts[-1]} because it is required by the"
+                " database system"
+            )
         case kind if kind in ITEM_KINDS:
             builtin = find_object(name, names)
             if isinstance(builtin, Builtin):
@@ -115,7 +134,7 @@ def _owned_object(statement: AlterOwnerStatement, query: QueryContext) -> Guarde
                     f"cannot alter item {builtin.schema}.{builtin.name} because it is required by"
                     " the database system"
                 )
-            return item_of_kind(name, ITEM_KINDS[kind], names)
+            return item_of_kind(name, ITEM_KINDS[kind], names, use="ALTER {} for {}")
         case kind:
             raise FeatureNotSupported(
                 f"ALTER {kind} ... OWNER TO is not supported", position=position_of(statement.at)
@@ -252,7 +271,7 @@ class _Going:
     def ops(self) -> Iterator[Op]:
         """Items first, then what held them."""
         if self.items:
-            yield DropItemsOp(tuple(item.item_id for item in self.items))
+            yield DropItemsOp(tuple(item.item_id for item in self.items), keep=True)
         yield from (DropSecretOp(secret.secret_id) for secret in self.secrets)
         yield from (DropSchemaOp(schema.schema_id) for schema in self.schemas)
         yield from (DropDatabaseOp(database.database_id) for database in self.databases)

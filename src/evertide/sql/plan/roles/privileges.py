@@ -1,7 +1,7 @@
 """GRANT and REVOKE of privileges, now and for objects to come."""
 
 from collections.abc import Iterator
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, assert_never
 
 import msgspec
 
@@ -18,6 +18,7 @@ from evertide.catalog.naming import quoted
 from evertide.catalog.objects import (
     PUBLIC_ROLE_ID,
     DefaultPrivilege,
+    ItemKind,
     ObjectKey,
     SystemPrivilege,
     object_key,
@@ -27,11 +28,14 @@ from evertide.catalog.privilege_ops import GrantPrivilegesOp, RevokePrivilegesOp
 from evertide.catalog.snapshot import Snapshot
 from evertide.expr.type_names import type_oid
 from evertide.sql.plan.context import QueryContext
+from evertide.sql.plan.drop import item_of_kind
+from evertide.sql.plan.named.secret import resolve_secret
 from evertide.sql.plan.roles.names import grantee, users_role
 from evertide.sql.plan.roles.plans import RolePlan
 from evertide.sql.plan.roles.rights import Needs
 from evertide.sql.resolve import (
     find_object,
+    no_connection,
     position_of,
     resolve_cluster,
     resolve_database,
@@ -51,7 +55,6 @@ from evertide.vocab.errors import (
     InsufficientPrivilege,
     InvalidGrantOperation,
     SqlSyntaxError,
-    UndefinedTable,
 )
 from evertide.vocab.ids import DatabaseId, RoleId, SchemaId
 
@@ -151,18 +154,14 @@ def _target(kind: GrantKind, name: Name, query: QueryContext) -> Guarded:
             raise InsufficientPrivilege(
                 f"system item 'pg_catalog.{name.parts[-1]}' cannot be modified"
             )
+        case GrantKind.TYPE:
+            return item_of_kind(name, ItemKind.TYPE, names, use="GRANT ON {} for {}")
         case GrantKind.SECRET:
-            for schema_name in query.plan.search_path if len(name.parts) == 1 else ("",):
-                qualifier = name.parts[:-1] or (schema_name,)
-                schema = resolve_schema(qualifier, names, at=name.at)
-                secret = snapshot.secret_named(schema.schema_id, name.parts[-1])
-                if secret is not None:
-                    return secret
+            return resolve_secret(name, names)
+        case GrantKind.CONNECTION:
+            no_connection(name, names)
         case _:
-            pass
-    raise UndefinedTable(
-        f"unknown catalog item '{'.'.join(name.parts)}'", position=position_of(name.at)
-    )
+            assert_never(kind)
 
 
 def _relation(name: Name, query: QueryContext) -> Guarded:
@@ -195,6 +194,10 @@ def _all(target: OnAll, query: QueryContext) -> Iterator[Guarded]:
         case GrantKind.TABLE:
             for item in snapshot.items.values():
                 if readable(item.kind.value) and (schemas is None or item.schema_id in schemas):
+                    yield item
+        case GrantKind.TYPE:
+            for item in snapshot.items.values():
+                if item.kind is ItemKind.TYPE and (schemas is None or item.schema_id in schemas):
                     yield item
         case GrantKind.SECRET:
             for secret in snapshot.secrets.values():

@@ -1,0 +1,1 @@
+"""Types and secrets: what users define beside relations."""
