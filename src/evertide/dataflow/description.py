@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from evertide.expr.relation import Relation
 from evertide.vocab.ids import ClusterId, GlobalId, ShardId
+from evertide.vocab.refresh import RefreshSchedule
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import Timestamp
 
@@ -35,6 +36,8 @@ class Derived:
     writer: GlobalId
     # It may look at the time itself, so that it changes though no input does.
     by_time: bool = False
+    # It changes at these times alone; None: whenever an input does.
+    refresh: RefreshSchedule | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,8 @@ class ShardExport:
     desc: RelationDesc
     # None: the shard is this version's.
     takeover: Takeover | None = None
+    # The only times at which the shard changes; None: whenever the output does.
+    refresh: RefreshSchedule | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +96,11 @@ class DataflowDescription:
     export: Export
     # Where the dataflow starts: the output is exact from here on.
     as_of: Timestamp
+
+    @property
+    def refresh(self) -> RefreshSchedule | None:
+        """The only times at which a view's shard changes; None: whenever its output does."""
+        return self.export.refresh if isinstance(self.export, ShardExport) else None
 
 
 def hold_owner(global_id: GlobalId) -> str:

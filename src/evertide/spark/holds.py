@@ -14,6 +14,7 @@ from evertide.persist.state import (
     Transition,
     existing,
     move_hold,
+    release_hold,
 )
 from evertide.persist.trouble import PASSING, Trouble
 from evertide.spark.engine import EngineLost
@@ -59,7 +60,7 @@ def together(changes: Iterable[ShardChange]) -> list[ShardChange]:
 
 def _each_that_can(transitions: Sequence[Transition], state: ShardState | None) -> Changed:
     """A view's hold that cannot move must not keep those of others where they are."""
-    outcome: Changed = Missing() if state is None else state
+    outcome: Changed = Missing()
     for transition in transitions:
         changed = transition(state)
         if isinstance(changed, ShardState):
@@ -95,10 +96,21 @@ async def _compact_index(dataflow: RunningDataflow) -> None:
 def hold_changes(dataflow: RunningDataflow) -> list[ShardChange]:
     """A restart hydrates at max(as_of, output upper - 1): nothing below that is needed."""
     sink = dataflow.sink
-    if sink is None or dataflow.stopped is not None or sink.upper == EMPTY_FRONTIER:
+    if sink is None or dataflow.stopped is not None:
         return []
     assert isinstance(dataflow.description.export, ShardExport)
-    hold_ts = max(dataflow.description.as_of, step_back(sink.upper))
     owner = hold_owner(dataflow.description.global_id)
-    transition = existing(partial(move_hold, owner=owner, hold_ts=hold_ts))
+    if sink.upper == EMPTY_FRONTIER:
+        if dataflow.description.refresh is None:
+            return []  # nor has it inputs that go on
+        transition = existing(partial(_let_go, owner=owner))
+    else:
+        hold_ts = max(dataflow.description.as_of, step_back(sink.upper))
+        transition = existing(partial(move_hold, owner=owner, hold_ts=hold_ts))
     return [ShardChange(i.shard_id, transition) for i in dataflow.description.imports]
+
+
+def _let_go(state: ShardState, *, owner: str) -> Changed:
+    """A finished view needs nothing any more; without a hold there is nothing to be written."""
+    held = any(hold.owner == owner for hold in state.holds)
+    return release_hold(state, owner=owner) if held else Missing()

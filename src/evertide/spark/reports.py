@@ -59,7 +59,8 @@ class Reports:
     def _hydration(self, dataflow: RunningDataflow) -> Facts:
         """(object, cluster, hydrated, nodes that have their state, all nodes, why it is late)."""
         nodes, done = len(dataflow.plan.nodes), 0
-        hydrated = dataflow.placement is not None
+        # What is finished needs no state.
+        hydrated = dataflow.placement is not None or dataflow.frontier == EMPTY_FRONTIER
         if hydrated:
             done = nodes
         elif dataflow.building is not None:

@@ -30,6 +30,7 @@ from evertide.spark.building.recompute import (
 )
 from evertide.spark.engine import Engine, EngineFailing, EngineLost
 from evertide.spark.outputs import Outputs, Shards
+from evertide.spark.refresh import is_over, postponed, reached, stands_still
 from evertide.spark.running import Building, Placement, RunningDataflow
 from evertide.spark.setbacks import Setbacks
 from evertide.spark.source import (
@@ -243,20 +244,32 @@ class Worker:
             await _forget(engine, dataflow)
 
     async def _step(self, dataflow: RunningDataflow, inputs: Look) -> None:
+        if is_over(dataflow):
+            await self._finish(dataflow)
+            return
         if self._engine is not None and dataflow.engine is not self._engine:
             await self._build(dataflow, self._engine)
         if dataflow.engine is None:
             return
         imports, frontier = dataflow.description.imports, dataflow.frontier
-        upper = min(map(inputs.upper, imports), default=EMPTY_FRONTIER)
+        upper = reached(dataflow, inputs)
         if upper <= frontier:
             return
         changed = [i for i in imports if not inputs.unchanged(i, frontier)]
         if changed or dataflow.is_due(dataflow.engine, upper):
             await self._tick(dataflow, changed, upper)
         else:
-            # Nobody can know that a view stands still which time itself changes.
-            self._computed(dataflow, (), upper, still=not dataflow.plan.is_temporal)
+            self._computed(dataflow, (), upper, still=stands_still(dataflow))
+
+    async def _finish(self, dataflow: RunningDataflow) -> None:
+        """Nothing more will come of it: what it needed may go."""
+        if dataflow.frontier != EMPTY_FRONTIER:
+            self._computed(dataflow, (), EMPTY_FRONTIER)
+        engine = dataflow.engine
+        dataflow.stop_building()
+        dataflow.place(None)
+        if engine is not None:
+            await _forget(engine, dataflow)
 
     async def _build(self, dataflow: RunningDataflow, engine: Engine) -> None:
         """Start building the state on this engine, or adopt it once it is there.
@@ -373,7 +386,9 @@ class Worker:
         """Carry the changes of these inputs over; the others certainly have none."""
         assert dataflow.engine is not None
         lower = dataflow.frontier
-        inputs = await input_deltas(self._collections, changed, lower, upper)
+        deltas = await input_deltas(self._collections, changed, lower, upper)
+        refresh = dataflow.description.refresh
+        inputs = {g: postponed(updates, refresh) for g, updates in deltas.items()}
         output: Sequence[Update] = ()
         changes = await too_many_changes(self._collections, dataflow, inputs, upper)
         if changes is not None:
@@ -465,6 +480,7 @@ class Worker:
     ) -> None:
         """Below `upper` the output is known; `still`: because no input changed."""
         if dataflow.sink is not None:
+            output = postponed(output, dataflow.description.refresh)
             lower = None if dataflow.frontier == MIN_TS else dataflow.frontier
             dataflow.sink.stage(output, upper, lower=lower, still=still)
         dataflow.advance(upper)

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from evertide.expr.relation import OrderKey, Types
 from evertide.spark.render.text import TextBuilder
 from evertide.spark.udf.register import KeyFunction
-from evertide.vocab.sql_type import Kind, SqlType
+from evertide.vocab.sql_type import RANGE_BASES, Kind, SqlType
 
 _FLOATS = frozenset({Kind.FLOAT4, Kind.FLOAT8})
-_SEQUENCES = frozenset({Kind.ARRAY, Kind.LIST})
+_SEQUENCES = frozenset({Kind.ARRAY, Kind.LIST, Kind.MAP})
 _TEXTS = frozenset({Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR, Kind.NAME, Kind.CHAR})
 _INTEGERS = frozenset(
     {
@@ -37,6 +37,13 @@ def equality(sql_type: SqlType, column: str, depth: int = 0) -> str:
             assert element is not None, "an array or list has an element type"
             inner = equality(element, f"x{depth}", depth + 1)
             return column if inner == f"x{depth}" else f"transform({column}, x{depth} -> {inner})"
+        case Kind.MAP:
+            value = sql_type.element
+            assert value is not None, "a map has a value type"
+            inner = equality(value, f"x{depth}.value", depth + 1)
+            if inner == f"x{depth}.value":
+                return column
+            return f"transform({column}, x{depth} -> struct(x{depth}.key, {inner} AS value))"
         case _:
             return column
 
@@ -106,7 +113,7 @@ def _order_item(builder: TextBuilder, sql_type: SqlType, key: OrderKey) -> str:
 
 def _ordered(builder: TextBuilder, sql_type: SqlType, column: str) -> str:
     """An expression that Spark sorts as SQL sorts the column."""
-    if sql_type.kind is Kind.JSONB or sql_type.kind in _SEQUENCES:
+    if sql_type.kind is Kind.JSONB or sql_type.kind in _SEQUENCES or sql_type.kind in RANGE_BASES:
         return builder.call(KeyFunction(sql_type), [column])
     return equality(sql_type, column)
 

@@ -25,12 +25,12 @@ from evertide.spark.render.text import (
     with_errors,
 )
 from evertide.spark.udf.reduce import FinishFunction, SplitFunction, needs_values
-from evertide.vocab.sql_type import Kind
+from evertide.vocab.sql_type import RANGE_BASES, Kind
 
 _BUCKETED = frozenset({Accumulator.SUM_FLOAT, Accumulator.SUM_NUMERIC})
 _SUMS = _BUCKETED | {Accumulator.SUM_INT}
 # Kinds that Spark does not order as SQL does, so that it may not pick their least value.
-_UNORDERED = frozenset({Kind.JSONB, Kind.ARRAY, Kind.LIST})
+_UNORDERED = frozenset({Kind.JSONB, Kind.ARRAY, Kind.LIST, Kind.MAP, *RANGE_BASES})
 
 
 @dataclass(frozen=True, slots=True)

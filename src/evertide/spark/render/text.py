@@ -17,7 +17,7 @@ from evertide.expr.relation import Types
 from evertide.persist.coding.encoding import encode_column, spark_type_name
 from evertide.spark.udf.register import PythonFunction
 from evertide.vocab.datum import Datum, Interval, Row
-from evertide.vocab.sql_type import Kind, SqlType
+from evertide.vocab.sql_type import RANGE_BASES, Kind, SqlType
 
 # Nothing else in a text looks like the name of a common table expression.
 _NAME = re.compile(r"\br\d+\b")
@@ -129,9 +129,28 @@ class TextBuilder:
                 assert element is not None, "an array or list has an element type"
                 parts = [self.literal(element, part) for part in cast(Row, datum)]
                 return f"CAST(array({', '.join(parts)}) AS {spark_type})"
+            case kind if kind in RANGE_BASES:
+                return self._range(sql_type, cast(Row, datum))
+            case Kind.MAP:
+                return self._map(sql_type, cast("tuple[tuple[str, Datum], ...]", datum))
             case _:
                 physical = encode_column(sql_type, [datum])[0].as_py()
                 return self.bind(physical, spark_type)
+
+    def _map(self, sql_type: SqlType, pairs: tuple[tuple[str, Datum], ...]) -> str:
+        assert sql_type.element is not None, "a map has a value type"
+        parts = [
+            f"struct({self.bind(key, 'string')} AS key, {self.literal(sql_type.element, value)}"
+            " AS value)"
+            for key, value in pairs
+        ]
+        return f"CAST(array({', '.join(parts)}) AS {spark_type_name(sql_type)})"
+
+    def _range(self, sql_type: SqlType, datum: Row) -> str:
+        base = RANGE_BASES[sql_type.kind]
+        lower, upper = self.literal(base, datum[0]), self.literal(base, datum[1])
+        bounds = self.bind(int(bool(datum[2])) + 2 * int(bool(datum[3])), "int")
+        return f"named_struct('lower', {lower}, 'upper', {upper}, 'bounds', {bounds})"
 
     def _interval(self, value: Interval) -> str:
         months, days = self.bind(value.months, "int"), self.bind(value.days, "int")

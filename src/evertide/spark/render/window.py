@@ -15,7 +15,7 @@ from evertide.spark.render.keys import equality, order_by
 from evertide.spark.render.text import Rendered, TextBuilder, rows_only, select_list, with_errors
 from evertide.spark.render.top_k import render_consolidated
 from evertide.spark.udf.window import WindowFunctions
-from evertide.vocab.sql_type import INT2, INT4, Kind
+from evertide.vocab.sql_type import INT2, INT4, RANGE_BASES, Kind
 
 _RANKS = frozenset(
     {
@@ -30,7 +30,7 @@ _TURNED = {WindowFunction.LAG: "lead", WindowFunction.LEAD: "lag"}
 _FARTHEST = 1 << 31
 _COUNT = "'n', d"
 # Kinds that Spark does not order as SQL does.
-_UNORDERED = frozenset({Kind.JSONB, Kind.ARRAY, Kind.LIST})
+_UNORDERED = frozenset({Kind.JSONB, Kind.ARRAY, Kind.LIST, Kind.MAP, *RANGE_BASES})
 
 
 def render_window(builder: TextBuilder, source: Rendered, node: WindowNode) -> Rendered:
