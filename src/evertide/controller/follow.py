@@ -210,7 +210,7 @@ def imports_by_id(global_ids: Sequence[GlobalId], snapshot: Snapshot) -> tuple[I
 def _export(item: Item, desc: RelationDesc) -> Export:
     match item.definition:
         case MaterializedView(shard_id=shard_id):
-            return ShardExport(shard_id, desc)
+            return ShardExport(shard_id, desc, refresh=item.refresh)
         case Index(keys=keys, on_id=on_id, history_ms=history_ms):
             key = tuple(k.position for k in keys if k.position is not None)
             assert len(key) == len(keys), "index keys are columns"

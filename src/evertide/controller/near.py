@@ -28,6 +28,9 @@ _Change: TypeAlias = tuple[Row, Timestamp, int]
 # is brought forward.
 MOST_CHANGES: Final = 5_000
 MOST_BYTES: Final = 4 * 1024**2
+# The same where a single look has to go through so many of them: a view of few rows, each of which
+# changes all the time.
+MOST_PICKED: Final = 64
 # Images share most of their memory with those of persist/images.py.
 _LIMIT_BYTES: Final = 256 * 1024**2
 
@@ -35,12 +38,14 @@ _LIMIT_BYTES: Final = 256 * 1024**2
 class Near:
     """An image, and the changes that came after it, up to and including a timestamp."""
 
-    __slots__ = ("_by_column", "_changes", "image", "size_bytes", "up_to")
+    __slots__ = ("_by_column", "_changes", "crowded", "image", "size_bytes", "up_to")
 
     def __init__(self, image: TableImage) -> None:
         self.image = image
         self.up_to = image.as_of
         self.size_bytes = 0
+        # Whether a look had to go through many changes.
+        self.crowded = False
         self._changes: list[_Change] = []
         self._by_column: dict[int, dict[Datum, list[_Change]]] = {}
 
@@ -69,7 +74,9 @@ class Near:
             known = self._by_column[column] = {}
             _sort_in(known, column, self._changes)
         found = (change for value in set(values) for change in known.get(value, ()))
-        return [(row, diff) for row, ts, diff in found if ts <= as_of]
+        picked = [(row, diff) for row, ts, diff in found if ts <= as_of]
+        self.crowded = self.crowded or len(picked) > MOST_PICKED
+        return picked
 
 
 def _sort_in(known: dict[Datum, list[_Change]], column: int, added: Sequence[_Change]) -> None:
@@ -102,6 +109,8 @@ class NearImages:
                 break
             if near.up_to >= until:
                 return near
+            if near.crowded:
+                break
             beyond = near.up_to
             new = [batch for batch in state.batches if batch.upper > beyond + 1]
             size_bytes = sum(batch.size_bytes for batch in new)

@@ -12,10 +12,13 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 import structlog
 
 from evertide.catalog.faults import CatalogFault
+from evertide.catalog.kinds.refresh import StoredRefresh
 from evertide.catalog.objects import (
     Cluster,
     Ending,
+    Item,
     ManagedCluster,
+    MaterializedView,
     OnTimeout,
     Reconfiguration,
 )
@@ -30,6 +33,7 @@ from evertide.persist.trouble import Trouble, until_done
 from evertide.vocab.clock import Clock
 from evertide.vocab.errors import SqlError
 from evertide.vocab.ids import ClusterId, GlobalId
+from evertide.vocab.timestamp import EMPTY_FRONTIER
 
 POLL_SECONDS: Final = 0.25
 # New replicas have caught up when they are no further behind the old ones than this. Time goes on
@@ -60,9 +64,16 @@ def verdict(pending: Reconfiguration, *, caught_up: bool, now_ms: int) -> Ending
 
 
 def is_caught_up(
-    snapshot: Snapshot, cluster_id: ClusterId, hydration: Told, frontiers: Told
+    snapshot: Snapshot,
+    cluster_id: ClusterId,
+    hydration: Told,
+    frontiers: Told,
+    *,
+    now_ms: int = EMPTY_FRONTIER,
 ) -> bool:
     """Whether every new replica has all of the cluster's dataflows, as far as the old ones.
+
+    Those that have nothing to do before some time to come are not waited for.
 
     Told are, by process, rows of (object, cluster, …) as replicas give them. A new replica that
     does not answer has not caught up; an old one that does not holds nobody back.
@@ -70,7 +81,7 @@ def is_caught_up(
     replicas = snapshot.replicas_of(cluster_id)
     new = [process_name(replica) for replica in replicas if replica.pending]
     old = [process_name(replica) for replica in replicas if not replica.pending]
-    wanted = set(_dataflows(snapshot, cluster_id))
+    wanted = set(_dataflows(snapshot, cluster_id, now_ms))
     reached = [_uppers(frontiers.get(process, ()), cluster_id) for process in old]
     for process in new:
         if process not in hydration or process not in frontiers:
@@ -84,9 +95,22 @@ def is_caught_up(
     return True
 
 
-def _dataflows(snapshot: Snapshot, cluster_id: ClusterId) -> Iterator[GlobalId]:
+def _dataflows(snapshot: Snapshot, cluster_id: ClusterId, now_ms: int) -> Iterator[GlobalId]:
     for item in running(snapshot, cluster_id):
-        yield item.global_id
+        if not _begins_later(item, snapshot, now_ms):
+            yield item.global_id
+
+
+def _begins_later(item: Item, snapshot: Snapshot, now_ms: int) -> bool:
+    """Whether it waits for a first refresh, its own or of something that it reads."""
+    waiting = [item]
+    while waiting:
+        one = waiting.pop()
+        match one.definition:
+            case MaterializedView(refresh=StoredRefresh(), as_of=first) if first > now_ms:
+                return True
+        waiting.extend(snapshot.stored_inputs(one.reads))
+    return False
 
 
 def _uppers(rows: Sequence[Facts], cluster_id: ClusterId) -> dict[object, float]:
@@ -148,11 +172,11 @@ class ReconfigurationKeeper:
             hydration = await self._compute.introspect(snapshot, HYDRATION)
             frontiers = await self._compute.introspect(snapshot, FRONTIERS)
         for cluster, pending in found:
-            ending = verdict(
-                pending,
-                caught_up=is_caught_up(snapshot, cluster.cluster_id, hydration, frontiers),
-                now_ms=self._clock.now_ms(),
+            now_ms = self._clock.now_ms()
+            caught_up = is_caught_up(
+                snapshot, cluster.cluster_id, hydration, frontiers, now_ms=now_ms
             )
+            ending = verdict(pending, caught_up=caught_up, now_ms=now_ms)
             if (cluster.cluster_id, pending) in self._failing:
                 await self._roll_back(cluster.cluster_id, pending)
             elif ending is not None:

@@ -61,27 +61,39 @@ class Look:
 
     def _upper(self, collection: Import) -> Timestamp:
         own = self._states[collection.shard_id].upper
+        if not self._written(collection):
+            return own
+        assert collection.derived is not None, "checked by _written"
+        if collection.derived.refresh is not None:
+            # Nothing happens to it before its next refresh, nor after its last one. Never beyond
+            # the present: what follows from it must not be known there, nor forget so much.
+            return max(own, min(collection.derived.refresh.next_at(own), self._tables_upper))
         if not self._follows(collection):
             return own
-        assert collection.derived is not None, "checked by _follows"
         inputs = collection.derived.inputs
         if not all(self.unchanged(below, own) for below in inputs):
             return own
         return max(own, min(map(self.upper, inputs), default=EMPTY_FRONTIER))
 
-    def _follows(self, collection: Import) -> bool:
-        """Whether the shard holds the view, and only its inputs can change it from now on.
-
-        Not before it is hydrated, not while another version has the shard or is about to take it,
-        not if it changes as time passes. Nor if it has come to follow from others meanwhile, which
-        were not looked at.
-        """
+    def _written(self, collection: Import) -> bool:
+        """Whether the shard holds the view: not before it is hydrated, not while another version
+        has the shard or is about to take it."""
         state = self._states[collection.shard_id]
         return (
             collection.derived is not None
-            and not collection.derived.by_time
             and state.upper > collection.derived.as_of
             and state.writer == collection.derived.writer
             and state.pending is None
+        )
+
+    def _follows(self, collection: Import) -> bool:
+        """Whether only its inputs can change a view that the shard holds, from now on.
+
+        Not if it changes as time passes. Nor if it has come to follow from others meanwhile, which
+        were not looked at.
+        """
+        return (
+            collection.derived is not None
+            and not collection.derived.by_time
             and all(below.shard_id in self._states for below in collection.derived.inputs)
         )

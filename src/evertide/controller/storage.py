@@ -1,6 +1,6 @@
 """Collections over shards: what a table or a materialized view holds, and how far it is known."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 
@@ -16,6 +16,7 @@ from evertide.persist.images import TableImages
 from evertide.persist.leases import ReadHold
 from evertide.persist.push.watch import Signal
 from evertide.persist.spark_input import PartFiles, part_files
+from evertide.persist.state import ShardState
 from evertide.persist.txn import Txns
 from evertide.vocab.ids import GlobalId, ShardId
 from evertide.vocab.timestamp import Timestamp, step_back
@@ -57,8 +58,10 @@ def _derived(item: Item, snapshot: Snapshot, made: dict[GlobalId, Import]) -> De
     if not isinstance(item.definition, MaterializedView):
         return None
     inputs = tuple(_import(i, snapshot, made) for i in snapshot.stored_inputs(item.reads))
-    by_time = may_look_at_time(item, snapshot)
-    return Derived(inputs, item.definition.as_of, item.global_id, by_time)
+    refresh = item.refresh
+    # What is known of its inputs says nothing of a view that looks at them now and then.
+    by_time = refresh is not None or may_look_at_time(item, snapshot)
+    return Derived(inputs, item.definition.as_of, item.global_id, by_time, refresh)
 
 
 def may_look_at_time(item: Item, snapshot: Snapshot) -> bool:
@@ -93,6 +96,10 @@ class Following:
     async def stored_upper(self, collection: Import) -> Timestamp:
         """How far its own shard is, which may be less than is known of it."""
         return (await self._persist.state(collection.shard_id)).upper
+
+    async def states(self, shard_ids: Collection[ShardId]) -> dict[ShardId, ShardState]:
+        """What shards say of themselves, all at one moment."""
+        return await self._persist.machine.states(shard_ids)
 
     async def written_by(self, collection: Import, writer: GlobalId) -> Timestamp | None:
         """How far its shard is, once the version of this id has it for itself; None: not yet."""
@@ -143,6 +150,7 @@ class Storage:
         self._persist = persist
         self._txns = txns
         self.following = Following(persist, txns.shard_id)
+        self.blob = persist.blob  # for what is kept beside collections
         self.images = TableImages(persist, txns)
         self.columns = ColumnReads(persist, txns, self.images)
 

@@ -60,12 +60,14 @@ class StorageUsageKeeper:
     async def _changed_sizes(
         self, snapshot: Snapshot, newest: Mapping[ItemId, StorageUsage]
     ) -> tuple[tuple[ItemId, int], ...]:
-        """What stored items' newest states refer to, in the blob store and in themselves.
+        """What stored items' newest states refer to, in the blob store and in themselves; also of
+        dropped ones, whose rows are kept.
 
         Only what is not known already: most collections of a large environment do not change.
         """
         found: list[tuple[ItemId, int]] = []
-        for item in snapshot.items.values():
+        kept = (dropped.item for dropped in snapshot.dropped_items.values())
+        for item in (*snapshot.items.values(), *kept):
             if item.shard_id is None:
                 continue
             try:
