@@ -6,12 +6,13 @@ against a scripted client and an adapter without sockets.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, auto
 from typing import Protocol, TypeAlias
 
 from evertide.vocab.datum import Datum, Row
 from evertide.vocab.errors import Notice
 from evertide.vocab.relation_desc import RelationDesc
+from evertide.vocab.scram import Verifier
 from evertide.vocab.sql_type import SqlType
 
 
@@ -33,12 +34,31 @@ class RowsResponse:
     tag: str = "SELECT"
 
 
+class CopyKind(Enum):
+    """The formats of COPY."""
+
+    TEXT = auto()
+    CSV = auto()
+    BINARY = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class CopyLayout:
+    """How COPY writes rows; the quote is that of CSV, and binary has none of these."""
+
+    kind: CopyKind = CopyKind.TEXT
+    delimiter: str = "\t"
+    null: str = "\\N"
+    quote: str = '"'
+
+
 @dataclass(frozen=True, slots=True)
 class CopyOutResponse:
-    """Rows to be sent in COPY's text format."""
+    """Rows to be sent in one of COPY's formats."""
 
     desc: RelationDesc
     rows: Sequence[Row]
+    layout: CopyLayout = CopyLayout()
 
 
 class RowStream(Protocol):
@@ -81,6 +101,10 @@ class RowSink(Protocol):
         """Take what the client sent, cut anywhere."""
         ...
 
+    async def feed_rows(self, rows: Sequence[Row]) -> None:
+        """Take rows that were read already: those of the binary format."""
+        ...
+
     async def finish(self) -> str:
         """That was all; gives the command's tag once the rows are written."""
         ...
@@ -88,10 +112,12 @@ class RowSink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CopyInResponse:
-    """The client is to send lines of so many fields."""
+    """The client is to send lines of so many fields, or rows in COPY's binary format."""
 
     column_count: int
     rows: RowSink
+    # The types of its rows' fields if they come in binary; None: they come as text.
+    binary_types: tuple[SqlType, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +157,73 @@ class Prepared:
 
 
 @dataclass(slots=True)
+class Portal:
+    """A statement with its parameters, and how much of its answer the client has been given.
+
+    Bind makes one, and so does DECLARE, which calls it a cursor: they share their names.
+    """
+
+    prepared: Prepared
+    parameters: Sequence[Datum] = ()
+    # One per column of its rows: 0 is text, 1 is binary.
+    formats: tuple[int, ...] = ()
+    # None until the first rows are asked for.
+    response: Response | None = None
+    rows_given: int = 0
+
+    @property
+    def desc(self) -> RelationDesc | None:
+        """Its rows' columns; None: it has no rows."""
+        return self.prepared.result
+
+    def take_rows(self, most: int | None) -> Sequence[Row]:
+        """The next rows."""
+        assert isinstance(self.response, RowsResponse)
+        rows = self.response.rows
+        if most is not None:
+            rows = rows[self.rows_given : self.rows_given + most]
+        elif self.rows_given:
+            rows = rows[self.rows_given :]
+        self.rows_given += len(rows)
+        return rows
+
+
+@dataclass(slots=True)
 class SessionEvents:
     """What happened beside the answer since it was last taken."""
 
     notices: list[Notice] = field(default_factory=list)
     # Reported variables that changed: name to value, sent as ParameterStatus.
     parameters: dict[str, str] = field(default_factory=dict)
+    # Of a query that failed while it ran: the rows that it would have had.
+    unfinished: RelationDesc | None = None
+
+
+class SharedNames(Protocol):
+    """What the statements of SQL and the messages of the protocol both name and change."""
+
+    # Whether what is run next is not the last before Sync: it commits with what follows.
+    pipelined: bool
+
+    @property
+    def statements(self) -> dict[str, Prepared]:
+        """What names stand for, be they given by Parse or by PREPARE; the empty one is unnamed."""
+        ...
+
+    @property
+    def portals(self) -> dict[str, Portal]:
+        """What names stand for, be they given by Bind or by DECLARE. Gone at a COMMIT."""
+        ...
+
+    @property
+    def float_digits(self) -> int:
+        """How many digits a float has beyond those that its type always keeps; from 1 on it has as
+        many as tell it from all others."""
+        ...
+
+    def check_described(self, prepared: Prepared) -> None:
+        """Raises 0A000 if its rows are not what it was described with any more."""
+        ...
 
 
 class SessionClient(Protocol):
@@ -165,11 +252,9 @@ class SessionClient(Protocol):
         """Run it. Parameters are datums of `prepared.parameter_types`."""
         ...
 
-    def cursor_desc(self, name: str) -> RelationDesc | None:
-        """The rows of a cursor that DECLARE made; None if there is none of this name.
-
-        A cursor is a portal to clients: psycopg describes it as one.
-        """
+    @property
+    def shared(self) -> SharedNames:
+        """What the statements of SQL and the messages of the protocol both name and change."""
         ...
 
     async def end_implicit(self, *, failed: bool) -> None:
@@ -192,8 +277,20 @@ class SessionClient(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a user's password is checked by. Not `genuine`: nothing that the user says is right."""
+
+    verifier: Verifier
+    genuine: bool
+
+
 class SessionFactory(Protocol):
     """Opens sessions; `parameters` are those of the startup message (user, database, options)."""
+
+    async def credentials(self, user: str) -> Credentials:
+        """By what to check this user's password; a user without one gets a decoy."""
+        ...
 
     async def open_session(
         self, parameters: dict[str, str], *, internal: bool

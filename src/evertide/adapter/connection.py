@@ -11,6 +11,7 @@ from evertide.adapter.active_cluster import note_missing, with_cluster
 from evertide.adapter.client import (
     CommandResponse,
     CopyInResponse,
+    Credentials,
     EmptyResponse,
     Prepared,
     Response,
@@ -20,27 +21,38 @@ from evertide.adapter.client import (
     StreamResponse,
     TransactionStatus,
 )
+from evertide.adapter.ddl.block import as_seen
 from evertide.adapter.describe import result_desc
 from evertide.adapter.dispatch import Request, dispatch
 from evertide.adapter.environment import Environment
+from evertide.adapter.lookups.named_parameters import with_oids
+from evertide.adapter.notices import wanted_notices
+from evertide.adapter.pipelines import must_part
 from evertide.adapter.planning import Parsed, Planner, Unparsed, parse
 from evertide.adapter.rights.identity import DEFAULT_USER, login_role
+from evertide.adapter.rights.passwords import credentials_of
+from evertide.adapter.savepoints import ends_failure
 from evertide.adapter.session import Login, Session, open_session
-from evertide.adapter.transaction import Transaction
+from evertide.adapter.shared import Shared
+from evertide.adapter.temporary.objects import Temporary
+from evertide.adapter.temporary.tables import Space
+from evertide.adapter.transaction import Span, Transaction
 from evertide.adapter.variables import VARIABLES
+from evertide.adapter.writing.transact import commit_collected
+from evertide.catalog.snapshot import Snapshot
 from evertide.expr.compile import compile_scalar
 from evertide.persist.faults import PersistFault
 from evertide.persist.told import ends_the_process, told
 from evertide.sql.parser.template import template_of
 from evertide.sql.plan.clusters.plans import ReconfigureClusterPlan
 from evertide.sql.plan.plans import (
-    CommitPlan,
     ExecutePlan,
     FetchPlan,
     Plan,
     PreparePlan,
-    RollbackPlan,
+    SelectPlan,
 )
+from evertide.sql.syntax.command import CommitStatement, RollbackStatement
 from evertide.vocab.datum import Datum, Row
 from evertide.vocab.errors import (
     DuplicatePreparedStatement,
@@ -50,15 +62,18 @@ from evertide.vocab.errors import (
     SqlSyntaxError,
     UndefinedPreparedStatement,
 )
-from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.sql_type import SqlType, type_of_oid
 
 log = structlog.get_logger()
 
 T = TypeVar("T")
+_BLOCK_ENDS = CommitStatement | RollbackStatement
 _Running: TypeAlias = (
     asyncio.Task[Response] | asyncio.Task[Sequence[Row] | None] | asyncio.Task[str | None]
 )
+
+# Lines, rows, or None once there are no more.
+_Received: TypeAlias = bytes | Sequence[Row] | None
 
 
 class Connection:
@@ -79,6 +94,7 @@ class Connection:
         self._running: _Running | None = None
         # A cancel that came when what ran had just ended; a stream ends with it nevertheless.
         self._cancel_came_late = False
+        self._shared = Shared(session, env, planner)
 
     @property
     def transaction_status(self) -> TransactionStatus:
@@ -91,18 +107,28 @@ class Connection:
     def parameters(self) -> dict[str, str]:
         return self._session.variables.reported()
 
+    @property
+    def shared(self) -> Shared:
+        return self._shared
+
     def split(self, text: str) -> list[Prepared]:
         template = template_of(text)
+        self._shared.is_string = False
         if template is not None:
             return [Prepared(text, Unparsed(text, template))]
-        return [Prepared(parsed.text, parsed) for parsed in parse(text)]
+        statements = parse(text)
+        self._shared.is_string = len(statements) > 1
+        return [Prepared(parsed.text, parsed) for parsed in statements]
 
     async def prepare(self, text: str, parameter_oids: Sequence[int]) -> Prepared:
+        self._shared.is_string = False
         parsed = parse(text)
         if len(parsed) > 1:
             raise SqlSyntaxError("cannot insert multiple commands into a prepared statement")
         if not parsed:
             return Prepared(text, None)
+        if not ends_failure(parsed[0].statement):
+            self._refuse_failed()
         types = [type_of_oid(oid) if oid else None for oid in parameter_oids]
         return await self._prepared(text, parsed[0], types)
 
@@ -113,6 +139,7 @@ class Connection:
             snapshot = await self._env.catalog.current()
         except PersistFault as fault:
             raise _told(fault, self._on_fault) from fault
+        snapshot = self._seen(parsed, snapshot)
         planned = self._planner.plan(parsed, types, self._session, snapshot)
         result = result_desc(planned.plan, self._session)
         return Prepared(text, parsed, planned.parameter_types, result)
@@ -148,7 +175,7 @@ class Connection:
         finally:
             self._running = None
 
-    async def _give(self, sink: RowSink, received: bytes | None) -> str | None:
+    async def _give(self, sink: RowSink, received: _Received) -> str | None:
         running = self._running = asyncio.create_task(_given(sink, received))
         try:
             return await self._told(running)
@@ -185,18 +212,36 @@ class Connection:
 
     async def _request(self, prepared: Prepared, parameters: Sequence[Datum]) -> Request:
         parsed = prepared.statement
-        snapshot = await self._env.catalog.current()
+        snapshot = self._seen(parsed, await self._env.catalog.current())
         if isinstance(parsed, Unparsed):
             return self._planner.request_by_template(parsed, self._session, snapshot)
         assert isinstance(parsed, Parsed)
-        return self._planner.request(
-            parsed, prepared.parameter_types, parameters, self._session, snapshot
-        )
+        types = prepared.parameter_types
+        known = with_oids(parameters, types, snapshot, self._session)
+        return self._planner.request(parsed, types, known, self._session, snapshot)
+
+    def _seen(self, parsed: object, snapshot: Snapshot) -> Snapshot:
+        """The catalog as the session sees it; what ends a block does not look at what is in it."""
+        if isinstance(parsed, Parsed) and isinstance(parsed.statement, _BLOCK_ENDS):
+            return self._session.temporary.over(snapshot)
+        return as_seen(snapshot, self._session, self._env)
 
     async def _run(self, request: Request) -> Response:
         self._refuse_after_failure(request.plan)
+        if not self._shared.is_string and must_part(self._session.transaction, request.plan):
+            await self.end_implicit(failed=False)
         if self._session.transaction is None:
-            self._session.transaction = Transaction(explicit=False)
+            span = Span.STRING if self._shared.is_string else Span.STATEMENT
+            span = Span.PIPELINE if self._shared.pipelined else span
+            self._session.transaction = Transaction(span)
+            self._session.temporary.begin()
+        match request.plan:
+            case FetchPlan(name=name):
+                await self._run_portal(name)
+            case SelectPlan(desc=desc):
+                self._shared.unfinished = desc
+            case _:
+                pass
         match request.plan:
             case PreparePlan() as plan:
                 return await self._prepare_named(plan)
@@ -204,17 +249,26 @@ class Connection:
                 return await self._execute_named(plan)
             case _:
                 response = await dispatch(request, self._session, self._env)
+        self._shared.unfinished = None
         if isinstance(response, StreamResponse):
             return replace(response, rows=_Stream(response.rows, self._take))
         if isinstance(response, CopyInResponse):
             return replace(response, rows=_Sink(response.rows, self._give))
         return response
 
+    async def _run_portal(self, name: str) -> None:
+        """FETCH may name what Bind has made, and be the first to ask for its rows."""
+        portal = self._session.cursors.get(name)
+        if portal is not None and portal.response is None:
+            portal.response = await self._execute(portal.prepared, portal.parameters)
+
     def _refuse_after_failure(self, plan: Plan) -> None:
+        if not ends_failure(plan):
+            self._refuse_failed()
+
+    def _refuse_failed(self) -> None:
         transaction = self._session.transaction
-        if transaction is None or not transaction.failed:
-            return
-        if not isinstance(plan, CommitPlan | RollbackPlan):
+        if transaction is not None and transaction.failed:
             raise InFailedTransaction(
                 "current transaction is aborted, commands ignored until end of transaction block"
             )
@@ -238,12 +292,9 @@ class Connection:
                 detail=f"Expected {len(prepared.parameter_types)} parameters but got"
                 f" {len(plan.arguments)}.",
             )
+        self._shared.check_described(prepared)
         arguments = [compile_scalar(argument)(()) for argument in plan.arguments]
         return await self._execute(prepared, arguments)
-
-    def cursor_desc(self, name: str) -> RelationDesc | None:
-        cursor = self._session.cursors.get(name)
-        return None if cursor is None else cursor.desc
 
     async def end_implicit(self, *, failed: bool) -> None:
         transaction = self._session.transaction
@@ -251,12 +302,22 @@ class Connection:
             return
         if transaction.explicit:
             transaction.failed = transaction.failed or failed
-        else:
+            return
+        try:
+            if failed:
+                self._session.temporary.roll_back()
+            else:
+                await commit_collected(transaction, self._session, self._env)
+        except PersistFault as fault:
+            raise _told(fault, self._on_fault) from fault
+        finally:
             self._session.end_transaction()
 
     def take_events(self) -> SessionEvents:
         notices, self._session.notices = self._session.notices, []
-        return SessionEvents(notices, self._session.variables.take_changed())
+        wanted = wanted_notices(notices, self._session.variables.get("client_min_messages"))
+        changed = self._session.variables.take_changed()
+        return SessionEvents(wanted, changed, self._shared.take_unfinished())
 
     def cancel(self) -> None:
         if self._running is not None and not self._running.cancel():
@@ -265,6 +326,7 @@ class Connection:
     async def close(self) -> None:
         self.cancel()
         self._session.end_transaction()
+        self._session.temporary.clear()
 
 
 class Connections:
@@ -274,19 +336,28 @@ class Connections:
         self._env = env
         self._planner = Planner(env)
         self._on_fault = on_fault
+        self._temporary_space = Space()
+
+    async def credentials(self, user: str) -> Credentials:
+        """By what the user's password is checked."""
+        return credentials_of(user, await self._snapshot())
+
+    async def _snapshot(self) -> Snapshot:
+        try:
+            return await self._env.catalog.current()
+        except PersistFault as fault:
+            raise _told(fault, self._on_fault) from fault
 
     async def open_session(self, parameters: dict[str, str], *, internal: bool) -> Connection:
         """A session with the system's defaults, its role's, and the startup message's wishes."""
-        try:
-            snapshot = await self._env.catalog.current()
-        except PersistFault as fault:
-            raise _told(fault, self._on_fault) from fault
+        snapshot = await self._snapshot()
         user = parameters.get("user") or DEFAULT_USER
         role = login_role(user, snapshot, internal=internal)
         given = {**snapshot.system_configurations, **dict(role.variables)}
         defaults = {name: value for name, value in given.items() if name.lower() in VARIABLES}
         login = Login(role.role_id, role.superuser, internal)
-        session = open_session(parameters, with_cluster(defaults, snapshot), login)
+        own = Temporary(self._temporary_space)
+        session = open_session(parameters, with_cluster(defaults, snapshot), login, own)
         note_missing(session, snapshot)
         return Connection(session, self._env, self._planner, self._on_fault)
 
@@ -295,13 +366,16 @@ class _Sink:
     """Rows for a COPY, taken as part of its session: a cancel ends it, and faults are told."""
 
     def __init__(
-        self, sink: RowSink, give: Callable[[RowSink, bytes | None], Awaitable[str | None]]
+        self, sink: RowSink, give: Callable[[RowSink, _Received], Awaitable[str | None]]
     ) -> None:
         self._sink = sink
         self._give = give
 
     async def feed(self, received: bytes) -> None:
         await self._give(self._sink, received)
+
+    async def feed_rows(self, rows: Sequence[Row]) -> None:
+        await self._give(self._sink, rows)
 
     async def finish(self) -> str:
         tag = await self._give(self._sink, None)
@@ -331,10 +405,13 @@ class _Stream:
         self._rows.close()
 
 
-async def _given(sink: RowSink, received: bytes | None) -> str | None:
+async def _given(sink: RowSink, received: _Received) -> str | None:
     if received is None:
         return await sink.finish()
-    await sink.feed(received)
+    if isinstance(received, bytes):
+        await sink.feed(received)
+    else:
+        await sink.feed_rows(received)
     return None
 
 

@@ -12,17 +12,24 @@ from evertide.adapter.client import (
     RowsResponse,
     StreamResponse,
 )
+from evertide.adapter.copy_layout import copy_layout
 from evertide.adapter.cursor import check_declare, run_close, run_declare, run_fetch
 from evertide.adapter.ddl.applying import run_apply
+from evertide.adapter.ddl.block import run_in_block
 from evertide.adapter.ddl.entry import run_ddl
+from evertide.adapter.ddl.undropping import run_undrop
 from evertide.adapter.environment import Environment
 from evertide.adapter.explain.entry import run_explain
 from evertide.adapter.explain.replacement import run_explain_replacement
 from evertide.adapter.explain.timestamp import run_explain_timestamp
 from evertide.adapter.lookups.object_names import with_names
+from evertide.adapter.lookups.vectors import with_words
+from evertide.adapter.reading.isolation import refuse_stale_writes
 from evertide.adapter.reading.read import Question, run_read
+from evertide.adapter.reading.result_size import check_result_size
 from evertide.adapter.rights.needs import write_needs
-from evertide.adapter.session import Cursor, Session, StreamCursor
+from evertide.adapter.savepoints import run_savepoint
+from evertide.adapter.session import Session
 from evertide.adapter.settings import (
     run_reset_all,
     run_set,
@@ -30,8 +37,15 @@ from evertide.adapter.settings import (
     run_show,
 )
 from evertide.adapter.subscribe.start import run_subscribe
+from evertide.adapter.temporary.blocks import only_own
+from evertide.adapter.transaction import Defining, Planning, only_defining
 from evertide.adapter.writing.copy_in import start_copy
-from evertide.adapter.writing.transact import run_begin, run_commit, run_rollback
+from evertide.adapter.writing.transact import (
+    commit_collected,
+    run_begin,
+    run_commit,
+    run_rollback,
+)
 from evertide.adapter.writing.write import run_delete, run_insert, run_update
 from evertide.catalog.snapshot import Snapshot
 from evertide.expr.scalar import Literal
@@ -43,6 +57,7 @@ from evertide.sql.plan.clusters.plans import (
     ReconfigureClusterPlan,
 )
 from evertide.sql.plan.external.plans import CreateSinkPlan, CreateSourcePlan
+from evertide.sql.plan.named.plans import AlterSecretPlan, CreateSecretPlan, CreateTypePlan
 from evertide.sql.plan.plans import (
     AlterHistoryPlan,
     AlterSystemPlan,
@@ -57,10 +72,12 @@ from evertide.sql.plan.plans import (
     CreateSchemaPlan,
     CreateTablePlan,
     CreateViewPlan,
+    DataPlan,
     DdlPlan,
     DeallocatePlan,
     DeclarePlan,
     DeletePlan,
+    DiscardTemporaryPlan,
     DropPlan,
     ExecutePlan,
     ExplainPlan,
@@ -74,6 +91,7 @@ from evertide.sql.plan.plans import (
     RenameItemPlan,
     ResetAllPlan,
     RollbackPlan,
+    SavepointPlan,
     SelectPlan,
     SessionPlan,
     SetTransactionPlan,
@@ -84,8 +102,9 @@ from evertide.sql.plan.plans import (
 )
 from evertide.sql.plan.replacements.plans import ApplyReplacementPlan
 from evertide.sql.plan.roles.plans import RolePlan
+from evertide.sql.plan.undrop.plans import UndropPlan
 from evertide.vocab.datum import Row
-from evertide.vocab.errors import ActiveTransaction, UndefinedPreparedStatement
+from evertide.vocab.errors import UndefinedPreparedStatement
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +128,7 @@ async def dispatch(request: Request, session: Session, env: Environment) -> Resp
 async def _run(request: Request, session: Session, env: Environment) -> Response:
     plan, snapshot, parameters = request.plan, request.snapshot, request.parameters
     _note_taken(plan, session, snapshot)
+    _refuse_beside_definitions(plan, session)
     match plan:
         case SelectPlan():
             rows = await select_rows(plan, parameters, session, env, snapshot)
@@ -116,17 +136,17 @@ async def _run(request: Request, session: Session, env: Environment) -> Response
         case SubscribePlan():
             stream = await run_subscribe(plan, parameters, session, env, snapshot)
             return StreamResponse(plan.desc, stream)
-        case CopyToPlan(source=source):
+        case CopyToPlan(source=source, format=form):
             if isinstance(source, SubscribePlan):
                 stream = await run_subscribe(source, parameters, session, env, snapshot)
                 return StreamResponse(source.desc, stream, copy=True)
             rows = await select_rows(source, parameters, session, env, snapshot)
-            return CopyOutResponse(source.desc, rows)
+            return CopyOutResponse(source.desc, rows, copy_layout(form))
         case InsertPlan():
             return await run_insert(plan, parameters, session, env, snapshot)
         case CopyFromPlan():
             sink = start_copy(plan, session, env, snapshot)
-            return CopyInResponse(sink.column_count, sink)
+            return CopyInResponse(sink.column_count, sink, sink.binary_types)
         case UpdatePlan():
             return await run_update(plan, parameters, session, env, snapshot)
         case DeletePlan():
@@ -135,9 +155,9 @@ async def _run(request: Request, session: Session, env: Environment) -> Response
             check_declare(name, session)
             if isinstance(source, SubscribePlan):
                 stream = await run_subscribe(source, parameters, session, env, snapshot)
-                return run_declare(name, StreamCursor(source.desc, stream), session)
+                return run_declare(name, StreamResponse(source.desc, stream), session)
             rows = await select_rows(source, parameters, session, env, snapshot)
-            return run_declare(name, Cursor(source.desc, rows), session)
+            return run_declare(name, RowsResponse(source.desc, rows), session)
         case ExplainPlan():
             return await run_explain(plan, parameters, session, env, snapshot)
         case ExplainReplacementPlan():
@@ -152,6 +172,9 @@ async def _run(request: Request, session: Session, env: Environment) -> Response
             | CreateSourcePlan()
             | CreateSinkPlan()
             | RolePlan()
+            | CreateTypePlan()
+            | CreateSecretPlan()
+            | AlterSecretPlan()
             | CreateSchemaPlan()
             | CreateDatabasePlan()
             | CreateClusterPlan()
@@ -164,6 +187,7 @@ async def _run(request: Request, session: Session, env: Environment) -> Response
             | AlterHistoryPlan()
             | AlterSystemPlan()
             | ApplyReplacementPlan()
+            | UndropPlan()
         ):
             return await _ddl(request, plan, session, env)
         case _:
@@ -171,12 +195,24 @@ async def _run(request: Request, session: Session, env: Environment) -> Response
 
 
 def _note_taken(plan: Plan, session: Session, snapshot: Snapshot) -> None:
-    """In a block, rights to write are asked for again at COMMIT."""
-    transaction = session.transaction
-    if transaction is None or not transaction.explicit:
+    """What a statement that writes leaves behind; in a block its rights are asked for again."""
+    if not isinstance(plan, InsertPlan | CopyFromPlan | UpdatePlan | DeletePlan):
         return
-    if isinstance(plan, InsertPlan | CopyFromPlan | UpdatePlan | DeletePlan):
+    refuse_stale_writes(session)
+    session.own.note_write()
+    transaction = session.transaction
+    if transaction is not None and transaction.goes_on:
         transaction.taken.update(dict.fromkeys(write_needs(plan, snapshot)))
+
+
+def _refuse_beside_definitions(plan: Plan, session: Session) -> None:
+    """A block that changes objects does nothing else, be it with constants alone."""
+    transaction = session.transaction
+    if transaction is None or not isinstance(plan, DataPlan):
+        return
+    if isinstance(transaction.work, Defining):
+        raise only_defining()
+    transaction.queried = True
 
 
 async def select_rows(
@@ -189,7 +225,9 @@ async def select_rows(
     """The rows of a query."""
     question = Question(plan.relation, plan.finishing, parameters)
     exact, at_least = (None, plan.as_of) if plan.at_least else (plan.as_of, None)
-    return await run_read(question, session, env, snapshot, wanted_as_of=exact, at_least=at_least)
+    rows = await run_read(question, session, env, snapshot, wanted_as_of=exact, at_least=at_least)
+    check_result_size(rows, session)
+    return with_words(rows, plan.vectors) if plan.vectors else rows
 
 
 class _AnotherPlan(Exception):
@@ -202,15 +240,19 @@ class _AnotherPlan(Exception):
 
 
 async def _ddl(request: Request, plan: DdlPlan, session: Session, env: Environment) -> Response:
-    """DDL commits by itself, so it cannot be part of a transaction block."""
-    if session.transaction is not None and session.transaction.explicit:
-        raise ActiveTransaction(
-            "this statement cannot be run inside a transaction block",
-            hint="Run it on its own, outside BEGIN and COMMIT.",
-        )
+    """DDL commits by itself. In a transaction block it waits for COMMIT, but for what concerns the
+    session's temporary objects alone, which is undone with the block."""
+    transaction = session.transaction
+    if transaction is not None and transaction.explicit:
+        waits = isinstance(transaction.work, Defining) or not only_own(plan)
+        if waits:
+            return run_in_block(plan, _planning(plan, request), session, env, request.snapshot)
+    elif transaction is not None:
+        await commit_collected(transaction, session, env)
 
-    def plan_again(snapshot: Snapshot) -> DdlPlan:
-        if snapshot.upper == request.snapshot.upper:
+    def plan_again(newer: Snapshot) -> DdlPlan:
+        snapshot = session.temporary.over(newer)
+        if snapshot.version == request.snapshot.version:
             return plan
         again = request.plan_again(snapshot)
         if not isinstance(again, type(plan)):
@@ -220,11 +262,25 @@ async def _ddl(request: Request, plan: DdlPlan, session: Session, env: Environme
     try:
         if isinstance(plan, ApplyReplacementPlan):
             return await run_apply(plan, plan_again, session, env, request.snapshot)
+        if isinstance(plan, UndropPlan):
+            return await run_undrop(plan_again, session, env, request.snapshot)
         return await run_ddl(plan_again, session, env, request.snapshot)
     except _AnotherPlan as other:
         # ALTER ... IF EXISTS of what was dropped: nothing was changed, and a notice is the answer.
         now = replace(request, plan=other.plan, snapshot=other.snapshot)
     return await dispatch(now, session, env)
+
+
+def _planning(plan: DdlPlan, request: Request) -> Planning:
+    """How a statement of a block is planned again."""
+
+    def planning(newer: Snapshot) -> DdlPlan | None:
+        if newer.version == request.snapshot.version:
+            return plan
+        again = request.plan_again(newer)
+        return again if isinstance(again, type(plan)) else None
+
+    return planning
 
 
 async def _session_statement(
@@ -238,6 +294,9 @@ async def _session_statement(
             return await run_set(plan, session, env)
         case ResetAllPlan():
             return run_reset_all(plan, session)
+        case DiscardTemporaryPlan():
+            session.temporary.clear()
+            return CommandResponse("DISCARD TEMP")
         case SetTransactionPlan():
             return run_set_transaction(plan, session)
         case BeginPlan():
@@ -246,6 +305,8 @@ async def _session_statement(
             return await run_commit(session, env, snapshot)
         case RollbackPlan():
             return run_rollback(session)
+        case SavepointPlan():
+            return run_savepoint(plan, session)
         case FetchPlan():
             return await run_fetch(plan, session)
         case ClosePlan():

@@ -53,8 +53,13 @@ class Unparsed:
 
 
 def parse(text: str) -> tuple[Parsed, ...]:
-    """All statements of a text; the same objects for the same short text."""
-    return _parse_cached(text) if len(text) <= CACHED_TEXT_CHARS else _parse(text)
+    """All statements of a text; the same objects for the same short text.
+
+    A text that may hold a password is not kept.
+    """
+    if len(text) > CACHED_TEXT_CHARS or "password" in text.lower():
+        return _parse(text)
+    return _parse_cached(text)
 
 
 def _parse(text: str) -> tuple[Parsed, ...]:
@@ -83,10 +88,10 @@ _parse_cached = lru_cache(maxsize=CACHED_PLANS)(_parse)
 
 @dataclass(frozen=True, slots=True)
 class _PlanKey:
-    """All that a plan depends on: a snapshot is known by its upper."""
+    """All that a plan depends on."""
 
     parsed: Parsed
-    catalog_upper: int
+    catalog: tuple[int, int]
     database: str
     search_path: tuple[str, ...]
     cluster: str
@@ -149,7 +154,7 @@ class Planner:
     ) -> _Known:
         key = _PlanKey(
             parsed,
-            snapshot.upper,
+            snapshot.version,
             session.database,
             session.search_path,
             session.cluster,
@@ -180,7 +185,7 @@ class Planner:
         key = (
             template.text,
             template.kinds,
-            snapshot.upper,
+            snapshot.version,
             session.database,
             session.search_path,
             session.cluster,

@@ -1,38 +1,21 @@
 """One session's state: who, which variables, which transaction, what it prepared."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from evertide.adapter.client import Prepared, RowStream
+from evertide.adapter.client import Portal, Prepared
+from evertide.adapter.own import Own
 from evertide.adapter.rights.identity import DEFAULT_USER
+from evertide.adapter.temporary.objects import Temporary
 from evertide.adapter.transaction import Transaction
 from evertide.adapter.variables import VARIABLES, Variables, duration_ms
-from evertide.vocab.datum import Row
 from evertide.vocab.errors import Notice
 from evertide.vocab.ids import RoleId
-from evertide.vocab.relation_desc import RelationDesc
 
 # Parameters of the startup message that are not variables.
 _NOT_VARIABLES = ("user", "database", "options", "replication")
-
-
-@dataclass(slots=True)
-class Cursor:
-    """DECLAREd rows and how many were fetched."""
-
-    desc: RelationDesc
-    rows: Sequence[Row]
-    fetched: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class StreamCursor:
-    """Rows that still come, DECLAREd."""
-
-    desc: RelationDesc
-    rows: RowStream
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +25,7 @@ class Login:
     role_id: RoleId | None = None  # None: nobody asked
     superuser: bool = False
     internal: bool = False
+    connection_id: int = field(default_factory=lambda: secrets.randbits(31))
 
 
 @dataclass(slots=True)
@@ -50,12 +34,21 @@ class Session:
 
     user: str
     variables: Variables
-    login: Login = Login()
-    connection_id: int = field(default_factory=lambda: secrets.randbits(31))
+    login: Login = field(default_factory=Login)
     transaction: Transaction | None = None
     prepared: dict[str, Prepared] = field(default_factory=dict)
-    cursors: dict[str, Cursor | StreamCursor] = field(default_factory=dict)
+    # Cursors, and whatever else a client may ask rows of by name.
+    cursors: dict[str, Portal] = field(default_factory=dict)
     notices: list[Notice] = field(default_factory=list)
+    own: Own = field(default_factory=Own)
+
+    @property
+    def temporary(self) -> Temporary:
+        return self.own.temporary
+
+    @property
+    def connection_id(self) -> int:
+        return self.login.connection_id
 
     @property
     def role_id(self) -> RoleId | None:
@@ -90,7 +83,9 @@ class Session:
             self.transaction.end()
         self.transaction = None
         self.cursors.clear()
+        self.own.savepoints.clear()
         self.variables.end_transaction()
+        self.temporary.end_transaction()
 
 
 # Asked for with every statement, and seldom another text than the last time.
@@ -134,12 +129,17 @@ def split_options(options: str) -> dict[str, str]:
 
 
 def open_session(
-    parameters: Mapping[str, str], defaults: Mapping[str, str], login: Login
+    parameters: Mapping[str, str],
+    defaults: Mapping[str, str],
+    login: Login,
+    temporary: Temporary | None = None,
 ) -> Session:
     """A session as its startup message asks for it; unknown settings are noted, not refused."""
     user = parameters.get("user", DEFAULT_USER)
     variables = Variables({**defaults, "is_superuser": "on" if login.superuser else "off"})
     session = Session(user, variables, login)
+    if temporary is not None:
+        session.own = Own(temporary)
     wanted = {n: v for n, v in parameters.items() if n not in _NOT_VARIABLES}
     wanted.update(split_options(parameters.get("options", "")))
     if database := parameters.get("database"):

@@ -1,8 +1,11 @@
 """SHOW, SET and RESET of session variables."""
 
+from typing import Final
+
 from evertide.adapter.client import CommandResponse, RowsResponse
 from evertide.adapter.environment import Environment
 from evertide.adapter.session import Session
+from evertide.adapter.transaction import Span
 from evertide.adapter.variables import lookup
 from evertide.sql.plan.plans import (
     ResetAllPlan,
@@ -10,9 +13,12 @@ from evertide.sql.plan.plans import (
     SetVariablePlan,
     ShowVariablePlan,
 )
-from evertide.vocab.errors import ActiveTransaction, Notice
+from evertide.vocab.errors import ActiveTransaction, FeatureNotSupported, Notice
 from evertide.vocab.relation_desc import relation_desc
 from evertide.vocab.sql_type import TEXT
+
+# A client that sends ahead has not begun anything yet.
+_BLOCKS: Final = (Span.BLOCK, Span.STRING)
 
 
 def run_show(plan: ShowVariablePlan, session: Session) -> RowsResponse:
@@ -28,8 +34,12 @@ def run_show(plan: ShowVariablePlan, session: Session) -> RowsResponse:
 async def run_set(plan: SetVariablePlan, session: Session, env: Environment) -> CommandResponse:
     """Set or reset one variable. A cluster or database that does not exist is only noted."""
     name = lookup(plan.name).name
-    if name == "cluster" and session.transaction is not None and session.transaction.explicit:
-        raise ActiveTransaction("SET cluster cannot be called in an active transaction")
+    transaction = session.transaction
+    if transaction is not None and transaction.explicit and transaction.queried:
+        if name == "cluster":
+            raise ActiveTransaction("SET cluster cannot be called in an active transaction")
+        if name == "transaction_isolation":
+            transaction.become(read_only=None, isolation=name)
     value = None if plan.values is None else ", ".join(plan.values)
     session.variables.set(plan.name, value, local=plan.local)
     await _note_missing(name, session, env)
@@ -50,18 +60,25 @@ async def _note_missing(name: str, session: Session, env: Environment) -> None:
 
 
 def run_reset_all(plan: ResetAllPlan, session: Session) -> CommandResponse:
-    """RESET ALL; DISCARD ALL also forgets prepared statements and cursors."""
+    """RESET ALL; DISCARD ALL also forgets prepared statements, cursors and temporary objects."""
+    block = session.transaction is not None and session.transaction.span in _BLOCKS
+    if block and plan.tag == "DISCARD ALL":
+        raise ActiveTransaction("DISCARD ALL cannot run inside a transaction block")
     session.variables.reset_all()
     if plan.tag.startswith("DISCARD"):
         session.prepared.clear()
         session.cursors.clear()
+        session.temporary.clear()
     return CommandResponse(plan.tag)
 
 
 def run_set_transaction(plan: SetTransactionPlan, session: Session) -> CommandResponse:
     """SET TRANSACTION, or SET SESSION CHARACTERISTICS for those to come."""
+    if session.transaction is not None and not plan.session:
+        if plan.read_only is not None and not session.transaction.explicit:
+            # It would hold for nothing.
+            raise FeatureNotSupported("SET TRANSACTION <access-mode> not yet supported")
+        session.transaction.become(read_only=plan.read_only, isolation=plan.isolation)
     if plan.isolation is not None:
         session.variables.set("transaction_isolation", plan.isolation, local=not plan.session)
-    if plan.read_only is not None and session.transaction is not None:
-        session.transaction.read_only = plan.read_only
     return CommandResponse("SET")

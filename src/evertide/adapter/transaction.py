@@ -1,4 +1,5 @@
-"""A session's transaction: nothing yet, reading at one timestamp, or collecting writes.
+"""A session's transaction: nothing yet, reading at one timestamp, collecting writes, or collecting
+changes of objects.
 
 Queries fix their timestamp once and never write. Writes are collected and committed together at the
 end; those that depend on stored rows (UPDATE, DELETE, INSERT ... SELECT) read at one timestamp too,
@@ -6,16 +7,21 @@ see what the transaction wrote before them, and commit only if nothing they read
 So a transaction needs no locks: it is one read of, or one write to, history.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import TypeAlias
 
 from evertide.adapter.client import RowStream
+from evertide.catalog.snapshot import Snapshot
+from evertide.catalog.temporary import is_held
 from evertide.dataflow.description import Import
 from evertide.persist.image import TableImage
 from evertide.persist.leases import ReadHold
 from evertide.persist.txn import TableWrite, join_writes
+from evertide.sql.plan.plans import DdlPlan
 from evertide.sql.plan.roles.rights import Privilege
-from evertide.vocab.errors import InvalidTransactionState, ReadOnlyTransaction
+from evertide.vocab.errors import ActiveTransaction, InvalidTransactionState, ReadOnlyTransaction
 from evertide.vocab.ids import ShardId
 from evertide.vocab.timestamp import Timestamp
 
@@ -27,9 +33,10 @@ class Untouched:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Every read of the transaction is at this timestamp."""
+    """Every read of the transaction is at this timestamp, of collections in this domain."""
 
     as_of: Timestamp
+    domain: frozenset[ShardId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,23 +83,63 @@ class Writing:
 
     def writes(self) -> dict[ShardId, TableWrite]:
         """What is to be committed."""
-        return {s: join_writes(changes) for s, changes in self.changes.items() if changes}
+        return self._joined(held=False)
+
+    def own_writes(self) -> dict[ShardId, TableWrite]:
+        """What is to be written to temporary tables, which nobody else sees."""
+        return self._joined(held=True)
+
+    def _joined(self, *, held: bool) -> dict[ShardId, TableWrite]:
+        found = self.changes.items()
+        return {s: join_writes(changes) for s, changes in found if changes and is_held(s) is held}
 
 
-Work: TypeAlias = Untouched | Reading | Subscribing | Writing
+# Plans a statement against another snapshot; None: it has become one of another kind.
+Planning: TypeAlias = Callable[[Snapshot], DdlPlan | None]
+
+
+@dataclass(slots=True)
+class Defining:
+    """Changes of objects, to be made one after another when the block is committed."""
+
+    steps: list[Planning] = field(default_factory=list)
+    alone: bool = False  # nothing may come beside the one step
+    # The version of the catalog that they were last tried on, and what came of it.
+    seen: tuple[tuple[int, int], Snapshot] | None = None
+
+
+Work: TypeAlias = Untouched | Reading | Subscribing | Writing | Defining
 
 
 def _only_subscribe() -> InvalidTransactionState:
     return InvalidTransactionState("SUBSCRIBE in transactions must be the only read statement")
 
 
+def only_defining() -> InvalidTransactionState:
+    """The error of what reads or writes rows where objects are changed."""
+    return InvalidTransactionState(
+        "transactions which modify objects are restricted to just modifying objects",
+        hint="Commit first.",
+    )
+
+
+class Span(Enum):
+    """How long a transaction lasts."""
+
+    STATEMENT = 1
+    STRING = 2  # of several statements that were sent as one
+    BLOCK = 3  # from BEGIN to COMMIT
+    PIPELINE = 4  # of statements before one Sync
+
+
 @dataclass(slots=True)
 class Transaction:
-    """`explicit` transactions were begun by BEGIN; implicit ones last one query or until Sync."""
+    """Reads at one timestamp, and commits what it writes when it ends."""
 
-    explicit: bool
+    span: Span = Span.STATEMENT
     read_only: bool = False
     failed: bool = False
+    queried: bool = False  # some of what it is cannot be changed any more
     work: Work = field(default_factory=Untouched)
     # What keeps its timestamp readable until it ends.
     holds: list[ReadHold] = field(default_factory=list)
@@ -101,20 +148,45 @@ class Transaction:
     # Rows that still come, no longer than it lasts.
     streams: list[RowStream] = field(default_factory=list)
 
-    def reading_as_of(self) -> Timestamp | None:
-        """The timestamp that reads are at, once it is fixed; refused while writing."""
+    @property
+    def explicit(self) -> bool:
+        """Whether it was begun by BEGIN, and ends with COMMIT or ROLLBACK."""
+        return self.span is Span.BLOCK
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether more than one statement may belong to it."""
+        return self.span is not Span.STATEMENT
+
+    def reading_as_of(self, *, timed: bool = False) -> Timestamp | None:
+        """The timestamp that reads are at, once it is fixed; refused while writing.
+
+        `timed`: the statement says itself at what time it reads, whatever else is read.
+        """
         match self.work:
             case Reading(as_of=as_of):
                 return as_of
             case Writing():
-                raise InvalidTransactionState(
-                    "transaction in write-only mode",
-                    hint="Commit the writes first; a transaction either reads or writes.",
-                )
+                raise InvalidTransactionState("transaction in write-only mode")
             case Subscribing():
+                if timed:
+                    return None
                 raise _only_subscribe()
+            case Defining():
+                raise only_defining()
             case Untouched():
                 return None
+
+    def become(self, *, read_only: bool | None, isolation: str | None) -> None:
+        """Take other modes than it began with, as long as that makes no odds to what it did."""
+        if read_only is False and self.read_only and self.queried:
+            raise ActiveTransaction("transaction read-write mode must be set before any query")
+        if isolation is not None and self.explicit and self.queried:
+            raise ActiveTransaction(
+                "SET TRANSACTION ISOLATION LEVEL must be called before any query"
+            )
+        if read_only is not None:
+            self.read_only = read_only
 
     def end(self) -> None:
         """History that was kept for it may go, and its streams end."""
@@ -125,15 +197,23 @@ class Transaction:
             hold.release()
         self.holds.clear()
 
-    def start_reading(self, as_of: Timestamp) -> None:
-        """Fix the timestamp of this and later reads."""
-        if self.explicit and isinstance(self.work, Untouched):
-            self.work = Reading(as_of)
+    def start_reading(self, as_of: Timestamp, domain: frozenset[ShardId] = frozenset()) -> None:
+        """Fix the timestamp of this and later reads, and what they may read."""
+        if self.goes_on and isinstance(self.work, Untouched):
+            self.work = Reading(as_of, domain)
 
     def start_subscribing(self) -> None:
         """A subscription has a time of its own, so it must be all that a transaction reads."""
-        if not self.explicit:
+        if not self.goes_on:
             return
+        if isinstance(self.work, Defining):
+            raise only_defining()
+        if isinstance(self.work, Reading):
+            raise ReadOnlyTransaction(
+                "transaction in read-only mode",
+                detail="SELECT queries cannot be combined with other query types, including"
+                " SUBSCRIBE.",
+            )
         if not isinstance(self.work, Untouched):
             raise _only_subscribe()
         self.work = Subscribing()
@@ -141,10 +221,19 @@ class Transaction:
     def start_writing(self) -> Writing:
         """The rows collected so far; refused in a transaction that has read."""
         if self.read_only or isinstance(self.work, Reading | Subscribing):
-            raise ReadOnlyTransaction(
-                "transaction in read-only mode",
-                hint="A transaction either reads or writes; run the write in one of its own.",
-            )
+            raise ReadOnlyTransaction("transaction in read-only mode")
+        if isinstance(self.work, Defining):
+            raise only_defining()
         if not isinstance(self.work, Writing):
             self.work = Writing()
+        return self.work
+
+    def start_defining(self) -> Defining:
+        """The changes of objects collected so far; a block that reads or writes has none."""
+        if self.read_only or isinstance(self.work, Reading | Subscribing):
+            raise ReadOnlyTransaction("transaction in read-only mode")
+        if isinstance(self.work, Writing):
+            raise InvalidTransactionState("transaction in write-only mode")
+        if not isinstance(self.work, Defining):
+            self.work = Defining()
         return self.work

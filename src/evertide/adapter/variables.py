@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from evertide.vocab.errors import InvalidParameterValue, UndefinedObject
+from evertide.vocab.errors import CannotChangeParameter, InvalidParameterValue, UndefinedObject
 
 VERSION = "v0.130.0"
 VERSION_NUMBER = 13_000
@@ -22,6 +22,8 @@ class Variable:
     # Clients are told of every change.
     reported: bool = False
     read_only: bool = False
+    # Values that a hint names; those that only sound better are left out.
+    choices: tuple[str, ...] = ()
 
 
 _TRUE = ("on", "true", "t", "yes", "y", "1")
@@ -47,6 +49,12 @@ def _number(value: str) -> str | None:
     return value if value.lstrip("+-").isdigit() else None
 
 
+def _float_digits(value: str) -> str | None:
+    """From 1 on floats have as many digits as tell them from all others."""
+    short = _number(value) is not None and len(value) <= 4
+    return value if short and -15 <= int(value) <= 3 else None
+
+
 _UNITS_MS = {"": 1, "ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -64,8 +72,41 @@ def duration_ms(value: str) -> int | None:
     return int(number) * _UNITS_MS[unit]
 
 
+_SIZES = {"": 1, "b": 1, "kb": 1024, "mb": 1024**2, "gb": 1024**3, "tb": 1024**4}
+
+
+def size_bytes(value: str) -> int | None:
+    """Bytes in `8B`, `1MB`, `500 kb`; None if it is no size.
+
+    >>> size_bytes("1MB"), size_bytes("8"), size_bytes("much")
+    (1048576, 8, None)
+    """
+    lowered = value.strip().lower()
+    number = lowered.rstrip("abcdefghijklmnopqrstuvwxyz ")
+    unit = lowered[len(number) :].strip()
+    if not number.isdigit() or unit not in _SIZES:
+        return None
+    return int(number) * _SIZES[unit]
+
+
+def _size(value: str) -> str | None:
+    return None if size_bytes(value) is None else value.strip()
+
+
 def _duration(value: str) -> str | None:
     return None if duration_ms(value) is None else value.strip()
+
+
+# Followed by a duration.
+BOUNDED_STALENESS = "bounded staleness "
+
+
+def _isolation(value: str) -> str | None:
+    level = " ".join(value.lower().split())
+    if level in ISOLATION_LEVELS:
+        return level
+    staleness = level.removeprefix(BOUNDED_STALENESS)
+    return level if staleness != level and duration_ms(staleness) else None
 
 
 def _one_of(*choices: str) -> Callable[[str], str | None]:
@@ -103,6 +144,8 @@ VARIABLES: Mapping[str, Variable] = {
             "The least severity that is sent.",
             _one_of("debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "notice",
                     "warning", "error", "info"),
+            choices=("debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning",
+                     "error"),
         ),
         Variable("cluster", "default", "The active cluster."),
         Variable("cluster_replica", "", "The replica that answers; empty: any."),
@@ -111,8 +154,14 @@ VARIABLES: Mapping[str, Variable] = {
         ),
         Variable("database", "materialize", "The current database."),
         Variable("DateStyle", "ISO, MDY", "Only ISO output.", _date_style, reported=True),
+        Variable("default_table_access_method", "heap", "Asked for by clients; no choice.",
+                 read_only=True),
+        Variable("drop_grace_period", "1 d",
+                 "How long what was dropped can be brought back; set by ALTER SYSTEM.",
+                 read_only=True),
         Variable("emit_timestamp_notice", "off", "Tell each query's timestamp.", _boolean),
-        Variable("extra_float_digits", "3", "Floats always round-trip.", _number),
+        Variable("extra_float_digits", "1", "Digits of floats beyond those that are always kept.",
+                 _float_digits),
         Variable("failpoints", "", "For tests."),
         Variable(
             "idle_in_transaction_session_timeout", "2 min", "Ends idle transactions.", _duration
@@ -122,7 +171,7 @@ VARIABLES: Mapping[str, Variable] = {
                  reported=True),
         Variable("is_superuser", "on", "Whether the user may do anything.", reported=True,
                  read_only=True),
-        Variable("max_query_result_size", "1GB", "The largest result."),
+        Variable("max_query_result_size", "1GB", "The largest result.", _size),
         Variable("mz_version", f"{VERSION} (evertide)", "The version clients check.",
                  reported=True, read_only=True),
         Variable("real_time_recency", "off", "Not offered.", _boolean),
@@ -140,11 +189,19 @@ VARIABLES: Mapping[str, Variable] = {
                  _duration),
         Variable("TimeZone", "UTC", "Only UTC.", _utc, reported=True),
         Variable("transaction_isolation", "strict serializable", "How reads are ordered.",
-                 _one_of(*ISOLATION_LEVELS)),
+                 _isolation),
         Variable("transaction_read_only", "off", "Accepted, without effect.", _boolean),
         Variable("welcome_message", "on", "Greet at the start of a session.", _boolean),
     )
 }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SavedVariables:
+    """What a session had set at some point."""
+
+    session: Mapping[str, str]
+    local: Mapping[str, str]
 
 
 class Variables:
@@ -170,7 +227,7 @@ class Variables:
         """Set it, or with None go back to the default; reported variables are noted."""
         variable = lookup(name)
         if variable.read_only:
-            raise InvalidParameterValue(f'parameter "{variable.name}" cannot be changed')
+            raise CannotChangeParameter(f'parameter "{variable.name}" cannot be changed')
         key = variable.name.lower()
         target = self._local if local else self._session
         if value is None:
@@ -191,10 +248,15 @@ class Variables:
         """Remember the values, in case the transaction is rolled back."""
         self._before = dict(self._session)
 
-    def roll_back(self) -> None:
-        """SETs of a transaction that failed or was rolled back never happened."""
-        changed = {*self._session, *self._before}
-        self._session = dict(self._before)
+    def saved(self) -> SavedVariables:
+        """The values of now, to come back to."""
+        return SavedVariables(dict(self._session), dict(self._local))
+
+    def roll_back(self, saved: SavedVariables | None = None) -> None:
+        """SETs since then never happened; None: since the transaction began."""
+        before = saved or SavedVariables(self._before, {})
+        changed = {*self._session, *self._local, *before.session, *before.local}
+        self._session, self._local = dict(before.session), dict(before.local)
         for key in changed:
             self._note(VARIABLES[key])
 
@@ -236,6 +298,6 @@ def checked(variable: Variable, value: str) -> str:
     if accepted is None:
         raise InvalidParameterValue(
             f'invalid value for parameter "{variable.name}": "{value}"',
-            hint=variable.description,
+            hint=f"Available values: {', '.join(variable.choices)}." if variable.choices else None,
         )
     return accepted

@@ -9,6 +9,9 @@ from typing import TypeAlias
 from evertide.adapter.client import CommandResponse
 from evertide.adapter.ddl.ops import TAGS, ops_for
 from evertide.adapter.ddl.reconfigured import wait_reconfigured
+from evertide.adapter.ddl.refreshes import with_refreshes
+from evertide.adapter.ddl.result import append_result
+from evertide.adapter.ddl.secret_values import forget_new_value, with_kept_value
 from evertide.adapter.ddl.sink_files import refuse_existing_file
 from evertide.adapter.ddl.size_checks import check_sizes
 from evertide.adapter.ddl.staging import (
@@ -20,25 +23,25 @@ from evertide.adapter.ddl.staging import (
 from evertide.adapter.environment import Environment
 from evertide.adapter.reading.timestamp import select_as_of
 from evertide.adapter.rights.identity import default_role
-from evertide.adapter.see_through import see_through
 from evertide.adapter.session import Session
+from evertide.adapter.temporary.parts import numbered
 from evertide.adapter.writing.group_commit import IDLE_ADVANCE_MS
-from evertide.adapter.writing.shard_changes import shard_changes
 from evertide.catalog.snapshot import Snapshot
 from evertide.catalog.transact import transact
 from evertide.controller.follow import imports_by_id, imports_of
 from evertide.dataflow.description import Import
-from evertide.persist.handle import Appended
 from evertide.sql.plan.clusters.plans import ChangePlan, CreateClusterPlan, ReconfigureClusterPlan
 from evertide.sql.plan.external.plans import CreateSinkPlan, CreateSourcePlan
 from evertide.sql.plan.plans import (
     AlterHistoryPlan,
     CreateMaterializedViewPlan,
+    CreateTablePlan,
     DdlPlan,
     DropPlan,
     RenameItemPlan,
 )
 from evertide.sql.plan.roles.plans import RolePlan
+from evertide.sql.plan.undrop.plans import UndropPlan
 from evertide.sql.views import inline_views
 from evertide.vocab.errors import DuplicateObject, DuplicateTable, Notice, SerializationFailure
 from evertide.vocab.timestamp import Timeline, Timestamp
@@ -65,7 +68,7 @@ async def run_ddl(
             if tag is not None:
                 await attempt.finish()
                 return CommandResponse(tag)
-        snapshot = await env.catalog.current()
+        snapshot = session.temporary.over(await env.catalog.current())
     raise SerializationFailure(
         "could not change the catalog: other changes were always first",
         hint="Try the statement again.",
@@ -88,37 +91,36 @@ class _Attempt:
     async def run(self) -> str | None:
         """The command tag once it is durable; None if another writer was first."""
         imports, as_of = await self._inputs()
+        self._plan = await with_kept_value(self._plan, self._env.storage)
         try:
             self._now_ms = now_ms = self._env.clock.now_ms()
             ops = ops_for(self._plan, self._owner, as_of, self._snapshot, now_ms=now_ms)
             notices = check_sizes(ops, self._env.sizes)
             result = transact(
                 self._snapshot,
-                ops,
+                numbered(ops),
                 now_ms=now_ms,
                 user=self._session.user,
             )
         except (DuplicateTable, DuplicateObject) as error:
+            await forget_new_value(self._plan, self._env.storage)
             if not getattr(self._plan, "if_not_exists", False):
                 raise
             note = Notice("NOTICE", error.code, f"{error.message}, skipping")
             self._session.notices.append(note)
-            return _tag(self._plan)
-        if result.updates:
-            changes = shard_changes(result, imports, self._snapshot)
-            appending = self._env.catalog.compare_and_append(
-                result.updates, expected_upper=self._snapshot.upper, shard_changes=changes
-            )
-            outcome = await see_through(appending)
-            if not isinstance(outcome, Appended):
-                return None
+            return tag_of(self._plan)
+        ending = self._plan.on_commit if isinstance(self._plan, CreateTablePlan) else None
+        session, env, snapshot = self._session, self._env, self._snapshot
+        if not await append_result(result, imports, snapshot, session, env, ending):
+            await forget_new_value(self._plan, self._env.storage)
+            return None
         if isinstance(
             self._plan,
             DropPlan | CreateClusterPlan | ReconfigureClusterPlan | ChangePlan | RolePlan,
         ):
             notices.extend(self._plan.notices)
         self._session.notices.extend(notices)
-        return _tag(self._plan)
+        return tag_of(self._plan)
 
     async def finish(self) -> None:
         """Wait for what the statement said it would wait for."""
@@ -151,7 +153,10 @@ class _Attempt:
             # Nothing may have been written for years, or ever, and ticks count from here on. Tables
             # trail the clock by a second: a source that begins then is readable at once.
             sinces = [Timestamp(self._env.clock.now_ms() - IDLE_ADVANCE_MS)]
-        return imports, select_as_of(oracle_read_ts=read_ts, sinces=sinces)
+        as_of = select_as_of(oracle_read_ts=read_ts, sinces=sinces)
+        if isinstance(self._plan, CreateMaterializedViewPlan) and self._plan.asked_refresh:
+            self._plan, as_of = with_refreshes(self._plan, created_at=as_of, reads=bool(imports))
+        return imports, as_of
 
 
 _Tagged: TypeAlias = (
@@ -161,9 +166,10 @@ _Tagged: TypeAlias = (
     | DropPlan
     | RenameItemPlan
     | RolePlan
+    | UndropPlan
 )
 
 
-def _tag(plan: DdlPlan) -> str:
+def tag_of(plan: DdlPlan) -> str:
     """The command tag: the plan's own, or the words of its kind."""
     return plan.tag if isinstance(plan, _Tagged) else TAGS[type(plan)]

@@ -4,8 +4,10 @@ from typing import assert_never
 
 from evertide.adapter.ddl.cluster_ops import cluster_ops
 from evertide.adapter.ddl.external_ops import create_sink, create_source
+from evertide.adapter.ddl.named_ops import named_op
 from evertide.adapter.rights.role_variables import checked_variables
 from evertide.catalog.drop import without_cascade
+from evertide.catalog.dropped_ops import UndropItemsOp
 from evertide.catalog.objects import (
     Index,
     IndexKey,
@@ -21,6 +23,7 @@ from evertide.catalog.ops import (
     DropDatabaseOp,
     DropItemsOp,
     DropSchemaOp,
+    DropSecretOp,
     NewMaterializedView,
     NewTable,
     Op,
@@ -38,6 +41,7 @@ from evertide.sql.plan.clusters.plans import (
     ReconfigureClusterPlan,
 )
 from evertide.sql.plan.external.plans import CreateSinkPlan, CreateSourcePlan
+from evertide.sql.plan.named.plans import AlterSecretPlan, CreateSecretPlan, CreateTypePlan
 from evertide.sql.plan.plans import (
     AlterHistoryPlan,
     AlterSystemPlan,
@@ -53,6 +57,7 @@ from evertide.sql.plan.plans import (
 )
 from evertide.sql.plan.replacements.plans import ApplyReplacementPlan
 from evertide.sql.plan.roles.plans import RolePlan
+from evertide.sql.plan.undrop.plans import UndropPlan
 from evertide.vocab.ids import ItemId, RoleId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import Timestamp
@@ -71,6 +76,9 @@ TAGS: dict[type[DdlPlan], str] = {
     ReconfigureClusterPlan: "ALTER CLUSTER",
     AlterSystemPlan: "ALTER SYSTEM",
     ApplyReplacementPlan: "ALTER MATERIALIZED VIEW",
+    CreateTypePlan: "CREATE TYPE",
+    CreateSecretPlan: "CREATE SECRET",
+    AlterSecretPlan: "ALTER SECRET",
 }
 
 
@@ -92,6 +100,8 @@ def ops_for(
             return [_create_index(plan, snapshot.items[plan.on_item].owner)]
         case RolePlan(ops=ops):
             return checked_variables(ops)
+        case CreateTypePlan() | CreateSecretPlan() | AlterSecretPlan():
+            return [named_op(plan, owner)]
         case CreateSourcePlan():
             return create_source(plan, owner, as_of)
         case CreateSinkPlan():
@@ -116,6 +126,8 @@ def ops_for(
             return [SetHistoryOp(item_id=item_id, history_ms=history_ms, create_sql=create_sql)]
         case ApplyReplacementPlan():
             return _apply(plan)
+        case UndropPlan(items=items):
+            return [UndropItemsOp(items)]
         case AlterSystemPlan(name=name, values=values):
             return [SetSystemConfigurationOp(name, None if values is None else ", ".join(values))]
         case _:
@@ -134,6 +146,7 @@ def _create_table(plan: CreateTablePlan, owner: RoleId) -> CreateItemOp:
         owner=owner,
         create_sql=plan.create_sql,
         columns=stored_columns(plan.desc, plan.defaults),
+        depends_on=plan.depends_on,
         definition=NewTable(history_ms=plan.history_ms),
     )
 
@@ -165,6 +178,7 @@ def _create_materialized_view(
             as_of=as_of,
             history_ms=plan.history_ms,
             replacement=plan.replacement,
+            refresh=plan.refresh,
         ),
         planned_against=plan.planned_against,
     )
@@ -210,7 +224,8 @@ def _apply(plan: ApplyReplacementPlan) -> list[Op]:
 
 def _drop(plan: DropPlan) -> list[Op]:
     """Items first, then what held them."""
-    ops: list[Op] = [DropItemsOp(plan.items)] if plan.items else []
+    ops: list[Op] = [DropItemsOp(plan.items, keep=True)] if plan.items else []
+    ops += [DropSecretOp(secret_id) for secret_id in plan.secrets]
     ops += [DropSchemaOp(schema_id) for schema_id in plan.schemas]
     ops += [DropDatabaseOp(database_id) for database_id in plan.databases]
     ops += [DropClusterReplicaOp(replica_id) for replica_id in plan.replicas]

@@ -5,7 +5,7 @@ from typing import Final
 
 from evertide.adapter.environment import Environment
 from evertide.adapter.explain.names import Names
-from evertide.adapter.reading.leaves import BuiltinLeaf, IndexLeaf, Leaf, ShardLeaf
+from evertide.adapter.reading.leaves import BuiltinLeaf, HeldLeaf, IndexLeaf, Leaf, ShardLeaf
 from evertide.adapter.reading.read import RECURSION_RECORDS, SPARK_RECORDS, Read, large
 from evertide.expr.locality import interpreted_only
 from evertide.expr.recursion import is_recursive
@@ -23,7 +23,8 @@ _WHY_INDEX: Final = {
 class Source:
     """One collection of a query.
 
-    `read`: shard read, system relation, index scan, or one of the ways to look into an index.
+    `read`: shard read, system relation, session's memory, index scan, or one of the ways to look
+    into an index.
     """
 
     id: str
@@ -94,6 +95,9 @@ def _source(global_id: GlobalId, leaf: Leaf, read: Read, names: Names) -> Source
         case BuiltinLeaf():
             why = "its rows follow from the catalog, or are told by replicas"
             return Source(global_id, names(global_id), "system relation", None, None, why)
+        case HeldLeaf():
+            why = "it is a temporary table"
+            return Source(global_id, names(global_id), "session's memory", None, None, why)
         case ShardLeaf():
             why = _why_shard(global_id, read, names)
             return Source(global_id, names(global_id), "shard read", None, None, why)
@@ -134,6 +138,9 @@ async def _executor(read: Read, env: Environment) -> Executor:
     if read.shard_leaves:
         words = "direct read of shards, interpreted in the adapter (no Spark job)"
         return Executor("shard", words, _why_interpreted(read))
+    if any(isinstance(leaf, HeldLeaf) for leaf in leaves):
+        words = "interpreted in the adapter (no Spark job)"
+        return Executor("system", words, "only temporary tables and system relations are read")
     if leaves:
         words = "interpreted in the adapter (no Spark job)"
         return Executor("system", words, "only system relations are read")
@@ -144,6 +151,8 @@ def _why_interpreted(read: Read) -> str:
     local = interpreted_only(read.relation)
     if local is not None:
         return f"{local} runs only there"
+    if any(isinstance(leaf, HeldLeaf) for leaf in read.leaves.values()):
+        return "temporary tables are read, which replicas do not have"
     if len(read.shard_leaves) != len(read.leaves):
         return "system relations are read, which replicas do not have"
     if read.cluster_id is None:

@@ -7,6 +7,7 @@ from evertide.adapter.client import RowsResponse
 from evertide.adapter.environment import Environment
 from evertide.adapter.explain.names import Names
 from evertide.adapter.introspection import reports
+from evertide.adapter.reading.isolation import freshness_of
 from evertide.adapter.reading.leaves import IndexLeaf
 from evertide.adapter.reading.read import Question, Read, choose_as_of, plan_read
 from evertide.adapter.session import Session
@@ -121,8 +122,8 @@ async def run_explain_timestamp(
     read = plan_read(question, session, env, snapshot, as_of=read_ts)
     fixed = session.transaction.reading_as_of() if session.transaction is not None else None
     wanted = None if plan.select.at_least else plan.select.as_of
-    earliest = max(read_ts, plan.select.as_of or read_ts) if plan.select.at_least else read_ts
-    as_of = await choose_as_of(read, env, earliest, fixed=fixed, wanted=wanted)
+    freshness = freshness_of(session, read_ts, plan.select.as_of if plan.select.at_least else None)
+    as_of = await choose_as_of(read, env, freshness, fixed=fixed, wanted=wanted)
     sources = await _sources(read, env, Names(snapshot, session))
     found = Determination(as_of, read_ts, tuple(sources))
     text = json.dumps(found.facts(), indent=2) if plan.as_json else found.text()

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from evertide.adapter.environment import Environment
-from evertide.catalog.builtin.external import source_type, writing_cluster
-from evertide.catalog.objects import Item, ItemKind, Subsource
+from evertide.catalog.builtin.external import writing_cluster
+from evertide.catalog.kinds.external import external_type
+from evertide.catalog.objects import Item, ItemKind, Sink, Source, Subsource
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.compute import Facts
 from evertide.controller.orchestrator import process_name
@@ -41,8 +42,8 @@ def _writer_of(item: Item, snapshot: Snapshot) -> GlobalId:
 
 
 def _row(item: Item, told: Sequence[Facts], answering: set[str], snapshot: Snapshot) -> Row:
-    kind = source_type(item) if item.kind is ItemKind.SOURCE else "file"
-    named = (item.item_id, item.name, kind)
+    assert isinstance(item.definition, Source | Subsource | Sink), "asked of no others"
+    named = (item.item_id, item.name, external_type(item.definition))
     if told:
         best = min(told, key=lambda facts: _BEST_FIRST.index(str(facts[2])))
         _, _, status, error, changed_us = best

@@ -27,8 +27,12 @@ class CommentLookup:
         return found[1]
 
     def column_comment(self, oid: int, number: int) -> str | None:
+        """Of a relation's column; fields of types have theirs in pg_description alone."""
         found = self._comments.get((oid, number)) if number else None
-        return None if found is None else found[1]
+        relations = find_builtin("pg_catalog", "pg_class")
+        if found is None or relations is None or found[0] != relations.oid:
+            return None
+        return found[1]
 
     @cached_property
     def _comments(self) -> dict[tuple[int, int], tuple[int, str]]:

@@ -12,12 +12,15 @@ from evertide.adapter.session import Session
 from evertide.catalog.acl import Guarded, acting_roles, letters_on, roles_above, system_letters
 from evertide.catalog.builtin.relation import Builtin
 from evertide.catalog.kinds.privileges import LETTER_OF, readable
-from evertide.catalog.objects import Item, Role
+from evertide.catalog.objects import Item, ItemKind, Role
 from evertide.catalog.snapshot import Snapshot
 from evertide.expr.type_names import type_oid
-from evertide.sql.resolve import NameContext, resolve_schema
+from evertide.sql.parser.entry import parse_expression
+from evertide.sql.resolve import NameContext, find_type, resolve_schema
+from evertide.sql.syntax.expression import Name
 from evertide.vocab.errors import InvalidParameterValue, SqlError, UndefinedObject
 from evertide.vocab.ids import RoleId
+from evertide.vocab.sql_type import type_of_oid
 
 _OPTION: Final = " WITH GRANT OPTION"
 # What everyone may do with what the system defines.
@@ -122,16 +125,29 @@ class PrivilegeLookup:
             case "schema":
                 return self._schema(target)
             case "type":
-                known = target if isinstance(target, int) else type_oid(target)
-                if known is None:
-                    raise UndefinedObject(f'type "{target}" does not exist')
-                return _OF_SYSTEM["type"]
+                return self._type(target)
             case "function" | "language" if isinstance(target, int):
                 return _OF_SYSTEM[what]
             case _:
                 if isinstance(target, int):
                     return None
                 raise UndefinedObject(f'{what.replace("_", " ")} "{target}" does not exist')
+
+    def _type(self, target: str | int) -> _Found:
+        if isinstance(target, int):
+            own = (
+                item
+                for item in self._snapshot.items.values()
+                if item.oid == target and item.kind is ItemKind.TYPE
+            )
+            known = type_of_oid(target) is not None
+            return next(own, _OF_SYSTEM["type"] if known else None)
+        if type_oid(target) is not None:
+            return _OF_SYSTEM["type"]
+        found = find_type(_parts(target), self._names)
+        if found is None:
+            raise UndefinedObject(f'type "{target}" does not exist')
+        return found
 
     def _relation(self, target: str | int) -> _Found:
         oid = target if isinstance(target, int) else self._relations.oid(target)
@@ -151,6 +167,15 @@ class PrivilegeLookup:
             return resolve_schema(tuple(target.split(".")), self._names)
         except SqlError:
             raise UndefinedObject(f'schema "{target}" does not exist') from None
+
+
+def _parts(text: str) -> tuple[str, ...]:
+    """A name as SQL would read it; what is none stays whole."""
+    try:
+        name = parse_expression(text)
+    except SqlError:
+        return (text,)
+    return name.parts if isinstance(name, Name) else (text,)
 
 
 def _named(what: str, target: str | int, found: Iterable[Guarded]) -> Guarded | None:

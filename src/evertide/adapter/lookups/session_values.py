@@ -25,6 +25,8 @@ from evertide.vocab.sql_type import (
 )
 from evertide.vocab.timestamp import Timestamp
 
+# Schemas that are looked through before the path, unless it says when.
+_ALWAYS_THERE = ("mz_catalog", "pg_catalog")
 # When this adapter was loaded, which is when it started.
 _STARTED_US = time.time_ns() // 1_000
 
@@ -33,7 +35,7 @@ def session_bindings(
     session: Session, env: Environment, snapshot: Snapshot, as_of: Timestamp
 ) -> dict[Parameter | SessionCall, Scalar]:
     """What stands for each session call. All of a statement's calls of now() agree."""
-    literals = _literals(session, env, as_of)
+    literals = {**_literals(session, env, as_of), **_schemas(session, snapshot)}
     superuser = is_superuser(session.role_id, snapshot)
     literals["mz_is_superuser"] = Literal(superuser, BOOL)
     return {SessionCall(name, literal.type): literal for name, literal in literals.items()}
@@ -48,7 +50,6 @@ def _literals(session: Session, env: Environment, as_of: Timestamp) -> dict[str,
         "user": session.user,
         "current_database": session.database,
         "current_catalog": session.database,
-        "current_schema": next(iter(session.search_path), None),
         "version": f"PostgreSQL {SERVER_VERSION} on evertide {VERSION}",
         "mz_version": f"{VERSION} (evertide)",
         "mz_environment_id": env.environment_id,
@@ -66,8 +67,22 @@ def _literals(session: Session, env: Environment, as_of: Timestamp) -> dict[str,
     installation = uuid.UUID(env.environment_id).bytes
     literals["mz_legacy_installation_id"] = Literal(installation, UUID)
     literals["pg_backend_pid"] = Literal(session.connection_id, INT4)
-    texts_array = array_of(TEXT)
-    literals["current_schemas(false)"] = Literal(session.search_path, texts_array)
-    implicit = ("mz_catalog", "pg_catalog", *session.search_path)
-    literals["current_schemas(true)"] = Literal(implicit, texts_array)
     return literals
+
+
+def _schemas(session: Session, snapshot: Snapshot) -> dict[str, Literal]:
+    """Where names are looked for: those schemas of the path that there are."""
+    database = snapshot.database_named(session.database)
+    owners = (None,) if database is None else (database.database_id, None)
+    there = tuple(
+        name
+        for name in session.search_path
+        if any(snapshot.schema_named(owner, name) is not None for owner in owners)
+    )
+    implicit = tuple(name for name in _ALWAYS_THERE if name not in there)
+    texts = array_of(TEXT)
+    return {
+        "current_schema": Literal(next(iter(there), None), TEXT),
+        "current_schemas(false)": Literal(there, texts),
+        "current_schemas(true)": Literal((*implicit, *there), texts),
+    }

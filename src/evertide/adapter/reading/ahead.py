@@ -126,8 +126,14 @@ def _told(
 
 
 def _settled(item: Item) -> bool:
-    """Whether a view has one definition, which is not about to give way to another."""
-    return isinstance(item.definition, MaterializedView) and not item.definition.handing_over
+    """Whether a view has one definition, which is not about to give way to another, and is computed
+    as far as its inputs are: who waits for a refresh waits for the shard."""
+    definition = item.definition
+    return (
+        isinstance(definition, MaterializedView)
+        and not definition.handing_over
+        and definition.refresh is None
+    )
 
 
 async def look_ahead(

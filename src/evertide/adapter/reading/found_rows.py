@@ -21,6 +21,10 @@ _PLAIN: Final = frozenset(
 )  # fmt: skip
 
 
+# The rows of an image that has no more are looked at one by one: columns take longer to ask.
+_FEW_ROWS: Final = 64
+
+
 def pinned_for_rows(predicates: Sequence[Scalar]) -> Pinned | None:
     """A condition by whose values changed rows may be picked; None: all must be looked at.
 
@@ -51,11 +55,30 @@ def rows_found(
 def rows_before(image: TableImage, leaf: ShardLeaf, most: int) -> list[tuple[Row, int]] | None:
     """Those of the image alone."""
     types = leaf.collection.desc.types
+    if sum(map(len, image.runs)) <= _FEW_ROWS:
+        few = _picked(image, leaf)
+        if few is not None:
+            return few
     found = search(image, leaf.predicates, types)
     if found is None or sum(map(len, found.places)) > most:
         return None
     table, counts = found.table()
     return list(zip(to_rows(table, types), counts.tolist(), strict=True))
+
+
+def _picked(image: TableImage, leaf: ShardLeaf) -> list[tuple[Row, int]] | None:
+    """The same row by row; None where values may be equal that Python finds different."""
+    pinned = [pin(predicate) for predicate in leaf.predicates]
+    if any(one is None or one.type.kind not in _PLAIN for one in pinned):
+        return None
+    wanted = [(one.column, one.values) for one in pinned if one is not None]
+    table, counts = image.take(image.all_places())
+    rows = zip(to_rows(table, leaf.collection.desc.types), counts.tolist(), strict=True)
+    return [
+        (row, count)
+        for row, count in rows
+        if all(row[column] in values for column, values in wanted)
+    ]
 
 
 def rows_after(

@@ -1,7 +1,7 @@
 """Where a query's rows come from; pure.
 
-After optimisation every Get of the tree is a leaf: a system relation, a shard, or an index of the
-session's cluster. EXPLAIN shows the same choice that a SELECT runs with.
+After optimisation every Get of the tree is a leaf: a system relation, a shard, an index of the
+session's cluster, or a temporary table. EXPLAIN shows the same choice that a SELECT runs with.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from evertide.adapter.reading.index_lookup import KeySpans, best, key_spans
 from evertide.catalog.builtin.registry import builtin_of
 from evertide.catalog.builtin.relation import Builtin
-from evertide.catalog.objects import Index, Item, View
+from evertide.catalog.objects import Index, Item, Table, View
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.storage import collection_of
 from evertide.dataflow.description import Import
@@ -21,7 +21,7 @@ from evertide.expr.relation import Filter, Get, Project, Relation
 from evertide.expr.scalar import Scalar
 from evertide.expr.scalar_walk import move_columns
 from evertide.expr.traverse import walk
-from evertide.vocab.ids import ClusterId, GlobalId
+from evertide.vocab.ids import ClusterId, GlobalId, ShardId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.sql_type import SqlType
 
@@ -68,7 +68,16 @@ class IndexLeaf:
         return None if self.keys is None else Lookup(self.keys.spans, self.keys.exact, self.most)
 
 
-Leaf: TypeAlias = BuiltinLeaf | ShardLeaf | IndexLeaf
+@dataclass(frozen=True, slots=True)
+class HeldLeaf:
+    """A temporary table, whose rows the session has in memory."""
+
+    shard_id: ShardId
+    name: str
+    desc: RelationDesc
+
+
+Leaf: TypeAlias = BuiltinLeaf | ShardLeaf | IndexLeaf | HeldLeaf
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +114,9 @@ def choose_leaves(
             continue
         item = snapshot.item_of(global_id)
         assert item is not None, f"planned against a snapshot without {global_id}"
+        if isinstance(item.definition, Table) and item.shard_id is None:
+            leaves[global_id] = HeldLeaf(item.definition.shard_id, item.name, item.desc)
+            continue
         # Two uses of one collection may want different rows of it: then all are read.
         predicates = filters.get(global_id, ()) if count == 1 else ()
         leaf = _leaf(item, global_id, predicates, snapshot, cluster_id)

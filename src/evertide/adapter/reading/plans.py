@@ -18,10 +18,11 @@ from evertide.expr.scalar import Call, Parameter, Scalar, SessionCall
 from evertide.expr.scalar_walk import children
 from evertide.expr.transform.passes import optimize
 from evertide.expr.traverse import gets
+from evertide.sql.plan.pause import is_pause
 from evertide.sql.views import inline_views
 from evertide.vocab.ids import ClusterId
 
-_Key: TypeAlias = tuple[int, int, ClusterId | None]
+_Key: TypeAlias = tuple[int, tuple[int, int], ClusterId | None]
 
 KEPT_PLANS: Final = 512
 # Relations with more constant rows are not kept: they are not run again as they are.
@@ -42,6 +43,8 @@ class ReadPlan:
     # It asks the catalog's functions, and is not optimised before they are bound to a statement.
     asks_catalog: bool
     has_session_calls: bool
+    # Calls that make the statement wait.
+    pauses: frozenset[SessionCall]
     has_parameters: bool
 
     @property
@@ -59,8 +62,8 @@ class ReadPlans:
     def plan(
         self, relation: Relation, snapshot: Snapshot, cluster_id: ClusterId | None
     ) -> ReadPlan:
-        """For a snapshot, known by its upper, and the cluster whose indexes may be used."""
-        key = (id(relation), int(snapshot.upper), cluster_id)
+        """For a snapshot, and the cluster whose indexes may be used."""
+        key = (id(relation), snapshot.version, cluster_id)
         known = self._plans.get(key)
         if known is None:
             known = _plan(relation, snapshot, cluster_id)
@@ -91,6 +94,7 @@ def _plan(relation: Relation, snapshot: Snapshot, cluster_id: ClusterId | None) 
         cluster_id,
         asks_catalog,
         any(isinstance(part, SessionCall) for part in parts),
+        frozenset(p for p in parts if isinstance(p, SessionCall) and is_pause(p)),
         any(isinstance(part, Parameter) for part in parts),
     )
 

@@ -8,6 +8,7 @@ from evertide.adapter.environment import Environment
 from evertide.adapter.lookups.catalog_functions import bind_catalog_functions
 from evertide.adapter.lookups.session_values import session_bindings
 from evertide.adapter.reading.ahead import look_ahead
+from evertide.adapter.reading.domain import check_within, hold_domain, read_domain
 from evertide.adapter.reading.dynamic import dynamic_rows
 from evertide.adapter.reading.found_rows import (
     pinned_for_rows,
@@ -15,8 +16,10 @@ from evertide.adapter.reading.found_rows import (
     rows_before,
     rows_found,
 )
+from evertide.adapter.reading.isolation import Freshness, choose, freshness_of, known_uppers
 from evertide.adapter.reading.leaves import (
     BuiltinLeaf,
+    HeldLeaf,
     IndexLeaf,
     Leaf,
     ShardLeaf,
@@ -25,13 +28,12 @@ from evertide.adapter.reading.leaves import (
 from evertide.adapter.reading.metrics import count_index_read
 from evertide.adapter.reading.pinned import Pinned
 from evertide.adapter.reading.plans import ReadPlan
-from evertide.adapter.reading.timestamp import check_explicit_as_of, check_fixed_as_of, select_as_of
+from evertide.adapter.reading.timestamp import check_explicit_as_of, check_fixed_as_of
 from evertide.adapter.session import Session
+from evertide.adapter.transaction import Reading
 from evertide.catalog.builtin.registry import builtin_rows
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.compute import Unanswered
-from evertide.controller.storage import collection_of
-from evertide.dataflow.description import Import
 from evertide.expr.budget import Budget
 from evertide.expr.interpret import Collection, consolidated, evaluate, finish
 from evertide.expr.locality import interpreted_only
@@ -44,10 +46,12 @@ from evertide.expr.transform.substitute import substitute
 from evertide.expr.traverse import walk
 from evertide.persist.faults import BelowSince
 from evertide.persist.leases import ReadHold
+from evertide.sql.plan.pause import pause_seconds
 from evertide.vocab.datum import Row
 from evertide.vocab.errors import ObjectNotInPrerequisiteState
 from evertide.vocab.ids import ClusterId, GlobalId
 from evertide.vocab.relation_desc import ColumnDesc, RelationDesc
+from evertide.vocab.sql_type import TEXT
 from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp
 from evertide.vocab.update import Update
 
@@ -73,6 +77,8 @@ class Read:
     snapshot: Snapshot
     cluster_id: ClusterId | None
     leaves: Mapping[GlobalId, Leaf]
+    # How long its statement waits first, in seconds.
+    pause_s: float = 0.0
 
     @property
     def shard_leaves(self) -> list[ShardLeaf]:
@@ -139,6 +145,7 @@ def _filled(
         bindings = question.bindings
         if plan.has_session_calls:
             bindings |= session_bindings(session, env, snapshot, as_of)
+            bindings |= dict.fromkeys(plan.pauses, Literal("", TEXT))
         relation = substitute(relation, bindings)
     if plan.asks_catalog:
         relation = optimize(bind_catalog_functions(relation, snapshot, session))
@@ -147,7 +154,8 @@ def _filled(
     leaves = choose_leaves(relation, snapshot, plan.cluster_id)
     cluster = snapshot.cluster_named(session.cluster)
     cluster_id = None if cluster is None else cluster.cluster_id
-    return Read(relation, question.finishing, snapshot, cluster_id, leaves)
+    pause = sum(map(pause_seconds, plan.pauses))
+    return Read(relation, question.finishing, snapshot, cluster_id, leaves, pause)
 
 
 async def run_read(
@@ -164,31 +172,39 @@ async def run_read(
     `at_least`: not before this time either, which may be one that is yet to come.
     """
     plan = _plan(question, session, env, snapshot)
+    if plan.pauses:
+        await asyncio.sleep(sum(map(pause_seconds, plan.pauses)))
     if wanted_as_of is None and plan.is_timeless:
         read = _filled(plan, question, session, env, snapshot, MIN_TS)
         return await compute_rows(read, {})
     read_ts = await env.oracle.read_ts(Timeline.EPOCH_MS)
-    earliest = read_ts if at_least is None else max(read_ts, at_least)
-    guess = earliest if wanted_as_of is None else wanted_as_of
+    freshness = freshness_of(session, read_ts, at_least)
+    guess = max(freshness.least, freshness.usual) if wanted_as_of is None else wanted_as_of
     read = _filled(plan, question, session, env, snapshot, guess)
     if not read.needs_timestamp:
         return await _finish(read, env, session, guess)
-    fixed = session.transaction.reading_as_of() if session.transaction is not None else None
+    timed = wanted_as_of is not None or at_least is not None
+    transaction = session.transaction
+    fixed = None if transaction is None else transaction.reading_as_of(timed=timed)
     check_fixed_as_of(fixed, at_least)
-    as_of, hold = await _choose_and_hold(read, env, session, earliest, fixed, wanted_as_of)
+    if transaction is not None and isinstance(transaction.work, Reading) and not timed:
+        check_within(read.leaves, transaction.work.domain, snapshot)
+    as_of, hold = await _choose_and_hold(
+        read, env, session, freshness, fixed, wanted_as_of, timed=timed
+    )
     with hold:
         if as_of != guess:
             # mz_now() stands for the timestamp that was chosen.
             read = _filled(plan, question, session, env, snapshot, as_of)
-        if session.transaction is not None:
-            session.transaction.start_reading(as_of)
         try:
             rows = await _finish(read, env, session, as_of)
         except Unanswered:
             # No replica holds the index at this timestamp: compute from what is durable instead.
             direct = plan_read(question, session, env, snapshot, as_of=as_of, use_indexes=False)
             as_of, rows = await _read_directly(direct, env, session, as_of, wanted_as_of)
-    await _wait_for_read_ts(env, as_of, read_ts, wanted_as_of)
+    if wanted_as_of is None and not freshness.complete:
+        await _wait_for_read_ts(env, as_of, read_ts)
+    session.own.note_read(as_of)
     return rows
 
 
@@ -196,9 +212,9 @@ async def _read_directly(
     read: Read, env: Environment, session: Session, as_of: Timestamp, wanted: Timestamp | None
 ) -> tuple[Timestamp, list[Row]]:
     """The rows from shards alone, and their timestamp; a transaction's is fixed by now."""
-    in_transaction = session.transaction is not None and session.transaction.explicit
+    in_transaction = session.transaction is not None and session.transaction.goes_on
     fixed = as_of if in_transaction else None
-    as_of, hold = await _choose_and_hold(read, env, session, as_of, fixed, wanted)
+    as_of, hold = await _choose_and_hold(read, env, session, Freshness(as_of), fixed, wanted)
     with hold:
         return as_of, await _finish(read, env, session, as_of)
 
@@ -207,59 +223,42 @@ async def _choose_and_hold(
     read: Read,
     env: Environment,
     session: Session,
-    read_ts: Timestamp,
+    freshness: Freshness,
     fixed: Timestamp | None,
     wanted: Timestamp | None,
+    *,
+    timed: bool = False,
 ) -> tuple[Timestamp, ReadHold]:
     """A timestamp, and what keeps it readable while the statement runs.
 
     The first read of a transaction holds it for all that a later one is likely to read.
     """
     while True:
-        as_of = await choose_as_of(read, env, read_ts, fixed=fixed, wanted=wanted)
+        as_of = await choose_as_of(read, env, freshness, fixed=fixed, wanted=wanted)
         try:
             hold = await env.storage.hold([leaf.collection for leaf in read.shard_leaves], as_of)
         except BelowSince:
             continue  # since moved in between: choose again, or be told that it cannot be
         transaction = session.transaction
-        if transaction is not None and transaction.explicit and fixed is None:
+        if transaction is not None and transaction.goes_on and fixed is None and not timed:
             transaction.holds.append(hold)
-            transaction.holds.append(await hold_domain(read, env, as_of))
+            domain = read_domain(read.leaves, read.snapshot)
+            transaction.holds.append(await hold_domain(domain, env, as_of))
+            transaction.start_reading(as_of, frozenset(one.shard_id for one in domain))
         return as_of, hold
-
-
-async def hold_domain(read: Read, env: Environment, as_of: Timestamp) -> ReadHold:
-    """Hold what can be held: what is not readable any more is refused when it is read."""
-    domain = read_domain(read)
-    while True:
-        sinces = await env.storage.sinces(domain)
-        domain = [c for c, since in zip(domain, sinces, strict=True) if since <= as_of]
-        try:
-            return await env.storage.hold(domain, as_of)
-        except BelowSince:
-            continue
-
-
-def read_domain(read: Read) -> list[Import]:
-    """Every stored collection of the schemas that a read touches, and what those follow from."""
-    items = [read.snapshot.item_of(global_id) for global_id in read.leaves]
-    schemas = {item.schema_id: None for item in items if item is not None}
-    near = [i.item_id for s in schemas for i in read.snapshot.items_in_schema(s)]
-    stored = read.snapshot.stored_inputs(near)
-    found = (collection_of(item, read.snapshot) for item in stored)
-    return [collection for collection in found if collection is not None]
 
 
 async def choose_as_of(
     read: Read,
     env: Environment,
-    read_ts: Timestamp,
+    freshness: Freshness,
     *,
     fixed: Timestamp | None,
     wanted: Timestamp | None,
 ) -> Timestamp:
-    """The timestamp of a read: the user's, the transaction's, or the freshest that is due."""
-    sinces = await env.storage.sinces([leaf.collection for leaf in read.shard_leaves])
+    """The timestamp of a read: the user's, the transaction's, or one that is fresh enough."""
+    collections = [leaf.collection for leaf in read.shard_leaves]
+    sinces = await env.storage.sinces(collections)
     if wanted is not None:
         return check_explicit_as_of(wanted, sinces)
     if fixed is not None:
@@ -269,15 +268,16 @@ async def choose_as_of(
                 hint="Restart the transaction.",
             )
         return fixed
-    return select_as_of(oracle_read_ts=read_ts, sinces=sinces)
+    if not freshness.complete:
+        return choose(freshness, sinces, ())
+    indexes = [leaf for leaf in read.leaves.values() if isinstance(leaf, IndexLeaf)]
+    return choose(freshness, sinces, await known_uppers(collections, indexes, env, read.snapshot))
 
 
-async def _wait_for_read_ts(
-    env: Environment, as_of: Timestamp, read_ts: Timestamp, wanted: Timestamp | None
-) -> None:
+async def _wait_for_read_ts(env: Environment, as_of: Timestamp, read_ts: Timestamp) -> None:
     """A since may force a read into the future of the oracle: its rows are told only once any
     later read would see them too."""
-    while wanted is None and as_of > read_ts:
+    while as_of > read_ts:
         await asyncio.sleep(0.01)
         read_ts = await env.oracle.read_ts(Timeline.EPOCH_MS)
 
@@ -434,6 +434,8 @@ async def fetch_leaf(
             return Collection(list(contents.rows), list(contents.errors))
         case IndexLeaf():
             return await _peek_index(leaf, read.snapshot, env, as_of)
+        case HeldLeaf(shard_id=shard_id):
+            return session.temporary.rows(shard_id)
 
 
 async def _peek_index(

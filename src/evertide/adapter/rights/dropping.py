@@ -24,6 +24,9 @@ def _roots(plan: DropPlan, snapshot: Snapshot) -> Iterator[ObjectKey]:
             continue
         if not items.intersection(item.depends_on):
             yield "item", item_id
+    for secret_id in plan.secrets:
+        if snapshot.secrets[secret_id].schema_id not in schemas:
+            yield "secret", secret_id
     for schema_id in plan.schemas:
         if snapshot.schemas[schema_id].database_id not in plan.databases:
             yield "schema", schema_id

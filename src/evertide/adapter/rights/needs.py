@@ -6,10 +6,13 @@ from typing import assert_never
 from evertide.adapter.rights.changes import cluster_needs
 from evertide.adapter.rights.dropping import drop_needs
 from evertide.adapter.rights.reading import looks_back, on_item, relations
+from evertide.catalog.kinds.temporary import TEMPORARY_SCHEMA_ID
+from evertide.catalog.objects import ItemKind
 from evertide.catalog.snapshot import Snapshot
 from evertide.sql.plan.clusters.plans import ClusterPlan
 from evertide.sql.plan.entry import Planned
 from evertide.sql.plan.external.plans import CreateSinkPlan, CreateSourcePlan
+from evertide.sql.plan.named.plans import AlterSecretPlan, CreateSecretPlan, CreateTypePlan
 from evertide.sql.plan.plans import (
     AlterHistoryPlan,
     AlterSystemPlan,
@@ -39,6 +42,7 @@ from evertide.sql.plan.plans import (
 from evertide.sql.plan.replacements.plans import ApplyReplacementPlan
 from evertide.sql.plan.roles.plans import RolePlan
 from evertide.sql.plan.roles.rights import NOTHING, Needs, Privilege, on_system
+from evertide.sql.plan.undrop.plans import UndropPlan
 from evertide.vocab.ids import ClusterId, ItemId, SchemaId
 
 
@@ -98,15 +102,23 @@ def _ddl_needs(plan: DdlPlan, reads: tuple[ItemId, ...], snapshot: Snapshot) -> 
     if isinstance(plan, ClusterPlan):
         return cluster_needs(plan, snapshot)
     match plan:
-        case RolePlan(needs=needs):
+        case RolePlan(needs=needs) | UndropPlan(needs=needs):
             return needs
         case CreateTablePlan(name=name):
-            return Needs(privileges=_created(name.schema_id))
+            return Needs(privileges=(*_created(name.schema_id), *_types(reads, snapshot)))
         case CreateViewPlan(name=name, replaces=replaces):
-            return _replacing(replaces, _created(name.schema_id))
+            created = (*_created(name.schema_id), *_types(reads, snapshot))
+            return _replacing(replaces, created)
         case CreateMaterializedViewPlan(name=name, replaces=replaces, replacement=staged):
             target = replaces if staged is None else staged.target
-            return _replacing(target, _created(name.schema_id, plan.cluster_id))
+            created = _created(name.schema_id, plan.cluster_id)
+            return _replacing(target, (*created, *_types(reads, snapshot)))
+        case CreateTypePlan(schema_id=schema_id):
+            return Needs(privileges=(*_created(schema_id), *_types(reads, snapshot)))
+        case CreateSecretPlan(schema_id=schema_id):
+            return Needs(privileges=_created(schema_id))
+        case AlterSecretPlan(secret_id=secret_id):
+            return Needs(owner_of=(("secret", secret_id),))
         case ApplyReplacementPlan(item_id=item_id, replacement_id=replacement_id):
             return Needs(owner_of=(("item", item_id), ("item", replacement_id)))
         case CreateIndexPlan(name=name):
@@ -134,11 +146,24 @@ def _ddl_needs(plan: DdlPlan, reads: tuple[ItemId, ...], snapshot: Snapshot) -> 
 
 
 def _created(schema_id: SchemaId, cluster_id: ClusterId | None = None) -> tuple[Privilege, ...]:
-    """To create something in a schema, and let a cluster work for it."""
+    """To create something in a schema, and let a cluster work for it.
+
+    Whoever has a session may have temporary objects in it.
+    """
+    if schema_id == TEMPORARY_SCHEMA_ID:
+        return ()
     schema = Privilege(("schema", schema_id), "C")
     if cluster_id is None:
         return (schema,)
     return schema, Privilege(("cluster", cluster_id), "C")
+
+
+def _types(reads: Iterable[ItemId], snapshot: Snapshot) -> Iterator[Privilege]:
+    """The use of the types that a definition names."""
+    for item_id in reads:
+        item = snapshot.items.get(item_id)
+        if item is not None and item.kind is ItemKind.TYPE:
+            yield from on_item(item_id, "U", snapshot)
 
 
 def _replacing(replaces: ItemId | None, privileges: tuple[Privilege, ...]) -> Needs:

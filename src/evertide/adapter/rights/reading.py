@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from evertide.catalog.builtin.registry import builtin_of
 from evertide.catalog.objects import Item, ItemKind, MaterializedView
 from evertide.catalog.snapshot import Snapshot
 from evertide.sql.plan.plans import (
@@ -23,6 +24,8 @@ from evertide.sql.plan.roles.rights import Privilege
 from evertide.vocab.errors import InsufficientPrivilege
 from evertide.vocab.ids import ItemId, RoleId
 
+# Superusers may read these; a mask stands in them for what they are about.
+SECRET_RELATIONS: Final = ("pg_authid", "pg_shadow")
 # What reading goes on behind, with the rights of whoever owns the relation.
 _READ_THROUGH: Final = (ItemKind.VIEW, ItemKind.MATERIALIZED_VIEW)
 
@@ -65,10 +68,13 @@ class _Reading:
     def of(self, item_ids: Iterable[ItemId], role_id: RoleId | None) -> Iterator[Privilege]:
         for item_id in item_ids:
             item = self.snapshot.items.get(item_id)
+            if item is None:
+                self._refuse_secret(item_id, role_id)
             if item is None or (item_id, role_id) in self.seen:
                 continue
             self.seen.add((item_id, role_id))
-            yield from on_item(item_id, "r", self.snapshot, role_id)
+            letters = "U" if item.kind is ItemKind.TYPE else "r"
+            yield from on_item(item_id, letters, self.snapshot, role_id)
             if item.kind in _READ_THROUGH:
                 yield from self.of(self._behind(item), item.owner)
 
@@ -83,6 +89,14 @@ class _Reading:
             for past in item.definition.past:
                 self._refuse_gone(item, past.depends_on)
                 yield from past.depends_on
+
+    def _refuse_secret(self, item_id: ItemId, role_id: RoleId | None) -> None:
+        """Of the system's relations everyone reads all but those that tell of passwords."""
+        builtin = builtin_of(item_id)
+        if builtin is None or builtin.name not in SECRET_RELATIONS:
+            return
+        if role_id is None or not self.snapshot.roles[role_id].superuser:
+            raise InsufficientPrivilege(f"permission denied for table {builtin.name}")
 
     def _refuse_gone(self, item: Item, read: Iterable[ItemId]) -> None:
         """Nobody can tell any more who might read what was dropped, so only superusers may."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from evertide.adapter.variables import checked, lookup
 from evertide.catalog.ops import Op
 from evertide.catalog.privilege_ops import SetRoleVariableOp
-from evertide.vocab.errors import InvalidParameterValue
+from evertide.vocab.errors import CannotChangeParameter
 
 
 def checked_variables(ops: Iterable[Op]) -> list[Op]:
@@ -17,6 +17,6 @@ def checked_variables(ops: Iterable[Op]) -> list[Op]:
 def _checked(op: SetRoleVariableOp) -> SetRoleVariableOp:
     variable = lookup(op.name)
     if variable.read_only:
-        raise InvalidParameterValue(f'parameter "{variable.name}" cannot be changed')
+        raise CannotChangeParameter(f'parameter "{variable.name}" cannot be changed')
     value = None if op.value is None else checked(variable, op.value)
     return replace(op, name=variable.name.lower(), value=value)

@@ -16,6 +16,7 @@ from evertide.adapter.subscribe.rows import ChangeRows
 from evertide.adapter.subscribe.sources import ConstantSource, StoredSource
 from evertide.adapter.subscribe.stream import Source, Subscription
 from evertide.adapter.subscribe.subscriptions import Reads
+from evertide.adapter.temporary.constants import with_held_rows
 from evertide.catalog.builtin.registry import builtin_of
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.compute import replica_processes
@@ -70,10 +71,11 @@ async def run_subscribe(
     """A subscription that begins with what is due now; it ends with its transaction."""
     transaction = session.transaction
     assert transaction is not None, "every statement runs in one"
-    transaction.start_subscribing()
+    if plan.as_of is None:
+        transaction.start_subscribing()
     bindings = Question(plan.relation, Finishing(), parameters).bindings
     relation = inline_views(substitute(plan.relation, bindings), snapshot, ())
-    relation = optimize(relation)
+    relation = optimize(with_held_rows(relation, snapshot, session.temporary))
     system = _system_relations(relation)
     collections = () if system else imports_of(relation, snapshot)
     cluster = resolve_cluster(session.cluster, snapshot)
@@ -116,7 +118,7 @@ def _catalog_source(
     plan = start.plan
 
     async def rows_at(snapshot: Snapshot) -> Sequence[Row]:
-        return await run_read(question, session, env, snapshot)
+        return await run_read(question, session, env, session.temporary.over(snapshot))
 
     start.hold.release()
     asked = Followed(

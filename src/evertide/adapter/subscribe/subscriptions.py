@@ -8,6 +8,7 @@ from prometheus_client import Gauge
 from evertide.adapter.subscribe.feed import Feeds
 from evertide.adapter.subscribe.stream import Subscription
 from evertide.catalog.builtin.registry import builtin_of
+from evertide.catalog.kinds.temporary import is_temporary_id
 from evertide.catalog.service import CatalogService
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.storage import Storage
@@ -27,7 +28,7 @@ class Reads:
         self._names: Mapping[ItemId, str] = {
             item_id: snapshot.qualified_name(snapshot.items[item_id])
             for item_id in items
-            if builtin_of(item_id) is None
+            if builtin_of(item_id) is None and not is_temporary_id(item_id)  # which nobody drops
         }
         self._cluster_id = cluster_id
         self._cluster = None if cluster_id is None else snapshot.clusters[cluster_id].name

@@ -1,7 +1,8 @@
 """COPY ... FROM STDIN: lines become columns as they come, and one write at the end."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -22,7 +23,9 @@ from evertide.expr.transform.substitute import substitute_scalar
 from evertide.persist.coding.encoding import encode_column
 from evertide.persist.txn import TableWrite
 from evertide.sql.plan.plans import CopyFromPlan
+from evertide.vocab.datum import Row
 from evertide.vocab.errors import BadCopyFileFormat, ProgramLimitExceeded, SqlError
+from evertide.vocab.sql_type import SqlType
 from evertide.vocab.timestamp import MIN_TS
 
 # What has come is read once there is so much of it: enough for columns to pay.
@@ -30,6 +33,15 @@ _CHUNK_BYTES: Final = 1024 * 1024
 # All rows are one write, which must fit into memory.
 LIMIT_BYTES: Final = 1024**3
 _SHOWN_CHARS: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """`begin` raises where nothing may be written: asked again with all that comes, for the client
+    sends it only once it has been asked for rows."""
+
+    begin: Callable[[], None]
+    write: Callable[[TableWrite], Awaitable[None]]
 
 
 class CopyIn:
@@ -40,14 +52,14 @@ class CopyIn:
         plan: CopyFromPlan,
         table: Item,
         defaults: dict[int, Scalar],
-        write: Callable[[TableWrite], Awaitable[None]],
+        writer: Writer,
     ) -> None:
         self._plan = plan
         self._table = table
         self._defaults = defaults
-        self._write = write
+        self._writer = writer
         self._cutter = LineCutter(plan.format)
-        self._waiting: list[bytes] = []
+        self._waiting = bytearray()
         self._tables: list[pa.Table] = []
         self._header_due = plan.format.header
 
@@ -55,21 +67,49 @@ class CopyIn:
     def column_count(self) -> int:
         return len(self._plan.targets)
 
+    @property
+    def binary_types(self) -> tuple[SqlType, ...] | None:
+        """Of the fields that come, if they come in binary."""
+        if not self._plan.format.binary:
+            return None
+        return tuple(self._table.desc.types[target] for target in self._plan.targets)
+
     async def feed(self, received: bytes) -> None:
         """Take what the client sent, cut anywhere."""
-        self._waiting.append(received)
-        if sum(map(len, self._waiting)) >= _CHUNK_BYTES:
+        self._writer.begin()
+        self._waiting += received
+        if len(self._waiting) >= _CHUNK_BYTES:
             await asyncio.to_thread(self._read, last=False)
+
+    async def feed_rows(self, rows: Sequence[Row]) -> None:
+        """Take rows of the plan's columns."""
+        self._writer.begin()
+        if rows:
+            await asyncio.to_thread(self._add_rows, rows)
+
+    def _add_rows(self, rows: Sequence[Row]) -> None:
+        desc = self._table.desc
+        arrays = {
+            target: encode_column(desc.types[target], column)
+            for target, column in zip(self._plan.targets, zip(*rows, strict=True), strict=True)
+        }
+        for position, array in arrays.items():
+            if not desc.columns[position].nullable and array.null_count:
+                raise null_in(desc.columns[position].name, self._table.name)
+        self._tables.append(self._with_defaults(arrays, len(rows)))
+        self._check_size()
 
     async def finish(self) -> str:
         """That was all: write it; gives the command's tag."""
-        await asyncio.to_thread(self._read, last=True)
+        if not self._plan.format.binary:
+            await asyncio.to_thread(self._read, last=True)
         count = sum(table.num_rows for table in self._tables)
-        await self._write(TableWrite(self._table.desc, (), self._tables))
+        self._writer.begin()
+        await self._writer.write(TableWrite(self._table.desc, (), self._tables))
         return f"COPY {count}"
 
     def _read(self, *, last: bool) -> None:
-        received = b"".join(self._waiting)
+        received = bytes(self._waiting)
         self._waiting.clear()
         try:
             lines = self._cutter.feed(received, last=last)
@@ -81,6 +121,9 @@ class CopyIn:
             lines = self._without_header(lines)
         if lines.texts:
             self._tables.append(self._columns(lines))
+        self._check_size()
+
+    def _check_size(self) -> None:
         if sum(table.nbytes for table in self._tables) > LIMIT_BYTES:
             raise ProgramLimitExceeded(
                 f"COPY is limited to {LIMIT_BYTES} bytes of rows",
@@ -134,10 +177,13 @@ class CopyIn:
         if bad is not None:
             raise bad[1]
         self._check_cut(cut, lines)
+        return self._with_defaults(arrays, cut.rows)
+
+    def _with_defaults(self, arrays: dict[int, pa.Array], count: int) -> pa.Table:
         for position, default in self._defaults.items():
-            arrays[position] = _filled(default, cut.rows)
+            arrays[position] = _filled(default, count)
         columns = {f"c{i}": arrays[i] for i in range(self._table.desc.arity)}
-        return pa.table({**columns, "d": pa.array(np.ones(cut.rows, np.int64))})
+        return pa.table({**columns, "d": pa.array(np.ones(count, np.int64))})
 
     def _told(self, found: BadText, name: str, lines: Lines) -> SqlError:
         place = f"COPY {self._table.name}, line {lines.number_of(found.row)}, column {name}"
@@ -181,8 +227,6 @@ def start_copy(
 ) -> CopyIn:
     """Ready to take rows; defaults have the values of now."""
     table = table_of(plan.table_id, snapshot)
-    if session.transaction is not None and session.transaction.explicit:
-        session.transaction.start_writing()  # refused before the client sends anything
     bindings = session_bindings(session, env, snapshot, MIN_TS)
     defaults = {
         position: fold_scalar(substitute_scalar(default, bindings))
@@ -196,7 +240,11 @@ def start_copy(
     async def write(rows: TableWrite) -> None:
         await write_change(table, rows, session, env)
 
-    return CopyIn(plan, table, defaults, write)
+    def begin() -> None:
+        if session.transaction is not None and session.transaction.explicit:
+            session.transaction.start_writing()
+
+    return CopyIn(plan, table, defaults, Writer(begin, write))
 
 
 def _filled(default: Scalar, count: int) -> pa.Array:

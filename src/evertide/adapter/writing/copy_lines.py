@@ -148,7 +148,7 @@ def _decoded(received: bytes, number: int) -> str:
             context=f"line {line}",
         ) from None
     if "\0" in text:
-        raise CharacterNotInRepertoire('invalid byte sequence for encoding "UTF8": 0x00')
+        raise BadCopyFileFormat('invalid byte sequence for encoding "UTF8": 0x00')
     return text
 
 

@@ -2,22 +2,22 @@
 transaction's earlier changes.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from evertide.adapter.environment import Environment
-from evertide.adapter.reading.leaves import Leaf, ShardLeaf
+from evertide.adapter.reading.domain import hold_domain, read_domain
+from evertide.adapter.reading.leaves import HeldLeaf, Leaf, ShardLeaf
 from evertide.adapter.reading.read import (
     Question,
     Read,
     by_spark,
     compute_rows,
     fetch_leaf,
-    hold_domain,
     plan_read,
-    read_domain,
 )
 from evertide.adapter.reading.selection import Found, find_rows, to_rows
 from evertide.adapter.session import Session
@@ -31,7 +31,7 @@ from evertide.dataflow.description import Import
 from evertide.expr.interpret import Collection, consolidated, finish
 from evertide.expr.relation import Filter, Get
 from evertide.expr.traverse import gets
-from evertide.persist.coding.batch import FEW_ROWS
+from evertide.persist.coding.batch import COLUMNAR_ROWS
 from evertide.persist.faults import BelowSince
 from evertide.persist.leases import ReadHold
 from evertide.persist.txn import TableWrite, diff_rows
@@ -110,14 +110,18 @@ class WriteRead:
 
     async def _hold_domain(self, read: Read) -> ReadHold:
         """As hold_domain, without a look at the store where this process's leases cover it all."""
+        domain = read_domain(read.leaves, read.snapshot)
         try:
-            return await self.env.storage.hold(read_domain(read), self.as_of)
+            return await self.env.storage.hold(domain, self.as_of)
         except BelowSince:
-            return await hold_domain(read, self.env, self.as_of)
+            return await hold_domain(domain, self.env, self.as_of)
 
 
 def base_collections(global_ids: Sequence[GlobalId], snapshot: Snapshot) -> list[Import]:
-    """The collections that all of these follow from, which follow from no others."""
+    """The collections that all of these follow from, which follow from no others.
+
+    A view that is refreshed at times does not change with what it follows from.
+    """
     items = [snapshot.item_of(global_id) for global_id in global_ids]
     stored = snapshot.stored_inputs([item.item_id for item in items if item is not None])
     found: list[Import] = []
@@ -125,7 +129,7 @@ def base_collections(global_ids: Sequence[GlobalId], snapshot: Snapshot) -> list
     while waiting:
         collection = waiting.pop()
         assert collection is not None, "stored inputs are stored"
-        if collection.derived is None:
+        if collection.derived is None or collection.derived.refresh is not None:
             found.append(collection)
         else:
             waiting.extend(collection.derived.inputs)
@@ -147,6 +151,8 @@ async def read_found(question: Question, how: WriteRead) -> tuple[list[Row], Fou
             rows = _repeated(found, direct.leaf.collection.desc.types)
             return direct.followed(rows), found
     read = how.plan(question, use_indexes=not _passes_indexes(question, how))
+    if read.pause_s:
+        await asyncio.sleep(read.pause_s)
     with await how.hold(read):
         try:
             return await _rows(read, how)
@@ -180,7 +186,7 @@ async def read_gone(
     count = int(counts.sum())
     if count:
         note_gone(found, read.leaf.collection.shard_id, count, how)
-    if len(counts) < FEW_ROWS:
+    if len(counts) < COLUMNAR_ROWS:
         rows = to_rows(table, desc.types)
         return TableWrite(desc, list(zip(rows, (-counts).tolist(), strict=True))), count
     gone = table.append_column("d", pa.array(-counts))
@@ -257,13 +263,16 @@ async def _fetch(leaf: Leaf, read: Read, how: WriteRead) -> Collection:
     changes = _changes(leaf, how)
     if not changes:
         return stored
-    assert isinstance(leaf, ShardLeaf), "only tables are changed"
+    assert isinstance(leaf, ShardLeaf | HeldLeaf), "only tables are changed"
+    desc = leaf.desc if isinstance(leaf, HeldLeaf) else leaf.collection.desc
     rows = [*stored.rows, *(diff for change in changes for diff in diff_rows(change))]
-    return Collection(consolidated(rows, leaf.collection.desc.types), stored.errors)
+    return Collection(consolidated(rows, desc.types), stored.errors)
 
 
 def _changes(leaf: Leaf, how: WriteRead) -> list[TableWrite]:
     """What the transaction has done to a table so far."""
+    if isinstance(leaf, HeldLeaf):
+        return how.writing.changes_of(leaf.shard_id)
     if not isinstance(leaf, ShardLeaf):
         return []
     if leaf.collection.is_table:

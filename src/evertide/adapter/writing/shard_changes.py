@@ -4,14 +4,17 @@ Shards come and go with their items, and views and sinks hold back the history o
 the same store transaction as the catalog append, so that no crash can part them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from evertide.catalog.objects import (
+    DroppedItem,
     Index,
     Item,
     MaterializedView,
+    NamedType,
     Replacement,
     Sink,
     Source,
@@ -22,6 +25,7 @@ from evertide.catalog.objects import (
 from evertide.catalog.snapshot import Snapshot
 from evertide.catalog.transact import TransactResult
 from evertide.dataflow.description import Import, hold_owner
+from evertide.persist.shelf import give_up, shelf_owner, shelve, unshelve
 from evertide.persist.state import (
     DEFAULT_SINCE_LAG,
     Changed,
@@ -35,23 +39,46 @@ from evertide.persist.state import (
     set_hold,
     set_since_lag,
 )
-from evertide.vocab.ids import ShardId
+from evertide.vocab.ids import ItemId, ShardId
 from evertide.vocab.timestamp import Timestamp
 
 # Reads begin at most so long before the upper, unless they ask for a time.
 LEAST_SINCE_LAG: Final = 1_000
 
 
+@dataclass(frozen=True, slots=True)
+class ViewStart:
+    """What a materialized view that comes back reads, and from where on it needs that."""
+
+    imports: tuple[Import, ...]
+    hold_ts: Timestamp
+
+
 def shard_changes(
-    result: TransactResult, imports: Sequence[Import], snapshot: Snapshot
+    result: TransactResult,
+    imports: Sequence[Import],
+    snapshot: Snapshot,
+    returning: Mapping[ItemId, ViewStart] | None = None,
 ) -> list[ShardChange]:
-    """One change per shard: a store transaction sets a shard once."""
+    """One change per shard: a store transaction sets a shard once.
+
+    `returning`: of every materialized view that was dropped and comes back.
+    """
     changes: dict[ShardId, ShardChange] = {}
+    unshelved = result.unshelved
     for item in result.created_items:
-        for change in _created(item, imports):
+        dropped = unshelved.pop(item.item_id, None)
+        if dropped is None:
+            found = _created(item, imports)
+        else:
+            found = _returned(item, dropped, (returning or {}).get(item.item_id))
+        for change in found:
+            _add(changes, change)
+    for purged in unshelved.values():
+        for change in _given_up(purged):
             _add(changes, change)
     for item in _ended(result):
-        for change in _dropped(item, snapshot):
+        for change in _dropped(item, snapshot, kept=item.item_id in result.shelved):
             _add(changes, change)
     for before, after in result.changed_items:
         for change in _changed(before, after, snapshot):
@@ -89,19 +116,42 @@ def _created(item: Item, imports: Sequence[Import]) -> list[ShardChange]:
             return [create(shard_id, first)]
         case Sink(as_of=as_of):
             return [_hold(i.shard_id, item, as_of) for i in imports]
-        case View() | Index() | Source():
+        case View() | Index() | Source() | NamedType():
             return []
 
 
-def _dropped(item: Item, snapshot: Snapshot) -> list[ShardChange]:
+def _dropped(item: Item, snapshot: Snapshot, *, kept: bool) -> list[ShardChange]:
     """A dropped shard takes no more appends; what the item held back may be merged."""
     changes = []
     if item.shard_id is not None:
-        changes.append(ShardChange(item.shard_id, existing(forget)))
+        gone = partial(shelve, owner=shelf_owner(item.item_id)) if kept else forget
+        changes.append(ShardChange(item.shard_id, existing(gone)))
     for version in (item, item.outgoing):
         if version is not None and isinstance(version.definition, MaterializedView | Sink):
             changes.extend(_released(version, snapshot))
     return changes
+
+
+def _returned(item: Item, dropped: DroppedItem, start: ViewStart | None) -> list[ShardChange]:
+    """The shard goes on where it ended; or, of a view that is computed anew, another begins."""
+    if item.shard_id is None:
+        return []
+    if item.shard_id != dropped.item.shard_id:
+        assert start is not None, "a view is computed anew from what it reads"
+        return [*_given_up(dropped), *_created(item, start.imports)]
+    writer = None if isinstance(item.definition, Table) else item.global_id
+    back = partial(unshelve, owner=shelf_owner(item.item_id), writer=writer)
+    changes = [ShardChange(item.shard_id, existing(back))]
+    if start is not None:
+        changes += [_hold(one.shard_id, item, start.hold_ts) for one in start.imports]
+    return changes
+
+
+def _given_up(dropped: DroppedItem) -> list[ShardChange]:
+    if dropped.item.shard_id is None:
+        return []
+    release = partial(give_up, owner=shelf_owner(dropped.item_id))
+    return [ShardChange(dropped.item.shard_id, existing(release))]
 
 
 def _changed(before: Item, after: Item, snapshot: Snapshot) -> list[ShardChange]:

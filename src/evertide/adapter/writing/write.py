@@ -45,7 +45,7 @@ from evertide.sql.plan.plans import (
 )
 from evertide.vocab.datum import Row
 from evertide.vocab.errors import NotNullViolation, SerializationFailure, UndefinedTable
-from evertide.vocab.ids import ItemId
+from evertide.vocab.ids import ItemId, ShardId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import MIN_TS, Timestamp
 
@@ -181,11 +181,16 @@ async def _read_then_write(
     In a block the commit comes with COMMIT, and what does not hold any more is an error there.
     """
     transaction = session.transaction
-    if transaction is not None and transaction.explicit:
+    if transaction is not None and transaction.goes_on:
         writing = transaction.start_writing()
         if writing.read_set is None:
             writing.read_set = ReadSet(await env.txns.upper())
         return await _compute(table, compute, WriteRead(session, env, snapshot, writing, True))
+    if table.shard_id is None:
+        own = Writing(read_set=ReadSet(await env.txns.upper()))
+        change = await _compute(table, compute, WriteRead(session, env, snapshot, own, False))
+        session.temporary.take(session.temporary.written(own.own_writes()))
+        return change
     long = False
     for attempt in range(MAX_ATTEMPTS):
         began = time.monotonic()
@@ -204,15 +209,24 @@ async def _read_then_write(
 
 async def _compute(table: Item, compute: Compute, how: WriteRead) -> Change:
     change = await compute(how)
-    assert table.shard_id is not None
+    written = rows_of(table)
     if change.gone is not None:
-        how.writing.add(table.shard_id, table.name, change.gone)
-    how.writing.add(table.shard_id, table.name, change.write)
+        how.writing.add(written, table.name, change.gone)
+    how.writing.add(written, table.name, change.write)
     return change
 
 
-async def commit_transaction(work: Writing, env: Environment) -> None:
-    """Commit what a block has collected; 40001 if something that it read has changed since."""
+async def commit_transaction(work: Writing, session: Session, env: Environment) -> None:
+    """Commit what a block has collected; 40001 if something that it read has changed since.
+
+    Rows of temporary tables are the last to be taken over, which cannot fail any more.
+    """
+    held = session.temporary.written(work.own_writes())
+    await _commit_stored(work, env)
+    session.temporary.take(held)
+
+
+async def _commit_stored(work: Writing, env: Environment) -> None:
     writes = work.writes()
     if not writes:
         return
@@ -282,13 +296,20 @@ def _note_images(work: Writing, at: Timestamp, env: Environment) -> None:
 
 async def write_change(table: Item, write: TableWrite, session: Session, env: Environment) -> None:
     """Into the transaction's collected writes, or committed with whoever waits now."""
-    assert table.shard_id is not None
     transaction = session.transaction
-    if transaction is not None and transaction.explicit:
-        transaction.start_writing().add(table.shard_id, table.name, write)
+    if transaction is not None and transaction.goes_on:
+        transaction.start_writing().add(rows_of(table), table.name, write)
+    elif table.shard_id is None:
+        session.temporary.take(session.temporary.written({rows_of(table): write}))
     elif not write.empty:
         at = await env.writes.write({table.shard_id: write}, {table.shard_id: table.name})
         env.storage.images.committed(table.shard_id, table.desc, None, at)
+
+
+def rows_of(table: Item) -> ShardId:
+    """What names a table's rows, be they in a shard or in the session's memory."""
+    assert isinstance(table.definition, Table), "only tables are written to"
+    return table.definition.shard_id
 
 
 def check_not_null(rows: Sequence[Row], desc: RelationDesc, table: str) -> None:

@@ -1,0 +1,160 @@
+"""Statements that change objects, in a transaction block.
+
+They are checked when they come, each against what those before it will have made, and appended to
+the catalog all at once by COMMIT. If others have changed the catalog meanwhile, they are planned
+again, one after another. Nobody sees any of it before, and a block that changes objects does
+nothing else.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from evertide.adapter.client import CommandResponse
+from evertide.adapter.ddl.entry import MAX_ATTEMPTS, run_ddl, tag_of
+from evertide.adapter.ddl.ops import ops_for
+from evertide.adapter.ddl.result import append_result
+from evertide.adapter.ddl.size_checks import check_sizes
+from evertide.adapter.environment import Environment
+from evertide.adapter.rights.identity import default_role
+from evertide.adapter.session import Session
+from evertide.adapter.temporary.objects import marked
+from evertide.adapter.temporary.parts import numbered
+from evertide.adapter.transaction import Defining, Planning
+from evertide.catalog.draft import Draft
+from evertide.catalog.snapshot import Snapshot
+from evertide.catalog.transact import TransactResult, apply_op
+from evertide.sql.plan.clusters.plans import (
+    ChangePlan,
+    CreateClusterPlan,
+    CreateClusterProfilePlan,
+)
+from evertide.sql.plan.external.plans import CreateSinkPlan, CreateSourcePlan
+from evertide.sql.plan.named.plans import CreateTypePlan
+from evertide.sql.plan.plans import (
+    CreateDatabasePlan,
+    CreateIndexPlan,
+    CreateMaterializedViewPlan,
+    CreateSchemaPlan,
+    CreateTablePlan,
+    CreateViewPlan,
+    DdlPlan,
+    DropPlan,
+    RenameItemPlan,
+)
+from evertide.sql.plan.roles.plans import RolePlan
+from evertide.vocab.errors import (
+    ActiveTransaction,
+    DuplicateObject,
+    DuplicateTable,
+    Notice,
+    SerializationFailure,
+)
+from evertide.vocab.timestamp import Timestamp
+
+# What is one change of the catalog and no more.
+_TOGETHER: Final = (
+    ChangePlan
+    | CreateClusterPlan
+    | CreateClusterProfilePlan
+    | CreateDatabasePlan
+    | CreateIndexPlan
+    | CreateSchemaPlan
+    | CreateTablePlan
+    | CreateTypePlan
+    | CreateViewPlan
+    | DropPlan
+    | RenameItemPlan
+    | RolePlan
+)
+# What also takes hold of the history of its inputs, which must be there before.
+_ALONE: Final = CreateMaterializedViewPlan | CreateSinkPlan | CreateSourcePlan
+
+
+def run_in_block(
+    plan: DdlPlan, planning: Planning, session: Session, env: Environment, snapshot: Snapshot
+) -> CommandResponse:
+    """Take note of a statement; `snapshot` has in it what those before it make."""
+    assert session.transaction is not None, "a block is one"
+    defining = session.transaction.start_defining()
+    if not isinstance(plan, _TOGETHER | _ALONE):
+        raise ActiveTransaction(
+            "this statement cannot be run inside a transaction block",
+            hint="Run it on its own, outside BEGIN and COMMIT.",
+        )
+    alone = isinstance(plan, _ALONE)
+    if defining.alone or (alone and defining.steps):
+        raise ActiveTransaction(
+            "this transaction can only execute a single statement",
+            hint="Materialized views, sources and sinks are created one at a time.",
+        )
+    notices = _make([lambda _: plan], snapshot, session, env)[1]
+    session.notices.extend(notices)
+    defining.steps.append(planning)
+    defining.alone = alone
+    defining.seen = None
+    return CommandResponse(tag_of(plan))
+
+
+def as_seen(snapshot: Snapshot, session: Session, env: Environment) -> Snapshot:
+    """The catalog as a session sees it: with its temporary objects, and what its block makes."""
+    over = session.temporary.over(snapshot)
+    transaction = session.transaction
+    if transaction is None or transaction.failed or not isinstance(transaction.work, Defining):
+        return over
+    work = transaction.work
+    if work.seen is None or work.seen[0] != over.version:
+        work.seen = (over.version, marked(_make(work.steps, over, session, env)[0].snapshot))
+    return work.seen[1]
+
+
+async def commit_definitions(work: Defining, session: Session, env: Environment) -> None:
+    """Append what a block has collected, in one transaction of the catalog."""
+    snapshot = session.temporary.over(await env.catalog.current())
+    if work.alone:
+        (planning,) = work.steps
+        await run_ddl(lambda newer: _planned(planning, newer), session, env, snapshot)
+        return
+    for _ in range(MAX_ATTEMPTS):
+        draft, _notices = _make(work.steps, snapshot, session, env)
+        result = TransactResult(draft.updates())
+        if await append_result(result, (), snapshot, session, env):
+            return
+        snapshot = session.temporary.over(await env.catalog.current())
+    raise _changed_meanwhile()
+
+
+def _make(
+    steps: Sequence[Planning], snapshot: Snapshot, session: Session, env: Environment
+) -> tuple[Draft, list[Notice]]:
+    """The statements one after another, and what they have to tell."""
+    draft = Draft(snapshot, now_ms=env.clock.now_ms(), user=session.user)
+    owner = session.role_id or default_role(snapshot).role_id
+    notices: list[Notice] = []
+    for planning in steps:
+        plan = _planned(planning, marked(draft.snapshot))
+        try:
+            ops = ops_for(plan, owner, Timestamp(0), draft.snapshot, now_ms=draft.now_ms)
+            notices += check_sizes(ops, env.sizes)
+            for op in numbered(ops):
+                apply_op(draft, op)
+        except (DuplicateTable, DuplicateObject) as error:
+            if not getattr(plan, "if_not_exists", False):
+                raise
+            notices.append(Notice("NOTICE", error.code, f"{error.message}, skipping"))
+        if isinstance(plan, DropPlan | CreateClusterPlan | ChangePlan | RolePlan):
+            notices.extend(plan.notices)
+    return draft, notices
+
+
+def _planned(planning: Planning, snapshot: Snapshot) -> DdlPlan:
+    plan = planning(snapshot)
+    if plan is None:
+        raise _changed_meanwhile()
+    return plan
+
+
+def _changed_meanwhile() -> SerializationFailure:
+    return SerializationFailure(
+        "another session modified the catalog while this DDL transaction was open",
+        hint="Run the transaction again.",
+    )
