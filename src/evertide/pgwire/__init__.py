@@ -7,8 +7,9 @@ adapter/client.py and text formats through expr/text_input.py and expr/text_outp
 
 Files in order of control flow. server listens and backends counts who is connected. connection
 owns one client: channel is its transport, inbox queues what codec makes of its bytes (messages).
-For each message connection drives machine, which decides alone: startup checks who begins, portals
-keeps names, copy_in takes COPY's rows, requests says what has to be awaited, replies is what
-clients are told. values turns
-rows and parameters to bytes and back with binary and numeric. http and metrics stand beside.
+For each message connection drives machine, which decides alone: startup checks who begins,
+authentication and scram have it prove who it is (attempts says how often it may try), portals keeps
+names, copy_in takes COPY's rows, requests says what has to be awaited, replies is what clients are
+told. values turns rows and parameters to bytes and back with binary, range_format and numeric. http
+and metrics stand beside.
 """

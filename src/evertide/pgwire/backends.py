@@ -1,11 +1,14 @@
 """Who is connected, how many may be, and who may cancel whom."""
 
+import asyncio
 import secrets
+import time
 from dataclasses import dataclass
 from hmac import compare_digest
 from typing import Protocol
 
 from evertide.pgwire import metrics
+from evertide.pgwire.attempts import Attempts
 from evertide.pgwire.codec import MAX_MESSAGE_BYTES
 from evertide.pgwire.requests import BackendKey
 from evertide.pgwire.startup import TooManyConnections
@@ -48,6 +51,7 @@ class Backends:
         self._connected: dict[int, Backend] = {}
         self._seated: dict[int, str] = {}
         self._last_pid = 0
+        self._attempts = Attempts()
 
     def new_key(self) -> BackendKey:
         """A key that no connection of today has."""
@@ -62,6 +66,22 @@ class Backends:
             return False
         self._connected[backend.key.pid] = backend
         return True
+
+    async def await_turn(self, address: str, user: str) -> None:
+        """Wait until this user's password may be tried again from this address."""
+        wait_s = self._attempts.wait_s(address, user, time.monotonic())
+        if wait_s is None:
+            raise TooManyConnections("too many failed attempts to log in")
+        if wait_s:
+            await asyncio.sleep(wait_s)
+
+    def note_attempt(self, address: str, user: str, *, succeeded: bool) -> None:
+        """A password was tried."""
+        if succeeded:
+            self._attempts.succeeded(address, user)
+        else:
+            metrics.refused_passwords.inc()
+            self._attempts.failed(address, user, time.monotonic())
 
     def take_seat(self, pid: int, *, internal: bool) -> None:
         """Ask for room for a session. Those who look after the server always get it."""

@@ -16,6 +16,7 @@ from evertide.expr.text_input import parser
 from evertide.expr.text_output import formatter
 from evertide.pgwire.codec import decode_text
 from evertide.pgwire.numeric import decode_numeric, encode_numeric
+from evertide.pgwire.range_format import decode_range, range_field
 from evertide.vocab.datum import (
     DATE_INFINITY,
     DATE_MINUS_INFINITY,
@@ -31,7 +32,7 @@ from evertide.vocab.errors import (
     InvalidBinaryRepresentation,
     SqlError,
 )
-from evertide.vocab.sql_type import Kind, SqlType
+from evertide.vocab.sql_type import RANGE_BASES, Kind, SqlType
 
 FieldEncoder: TypeAlias = Callable[[Datum], bytes]
 Decoder: TypeAlias = Callable[[bytes], Datum]
@@ -73,6 +74,8 @@ def field_encoder(sql_type: SqlType) -> FieldEncoder:
         return text_field_encoder(sql_type)
     if kind is Kind.ARRAY:
         return _array_encoder(sql_type)
+    if kind in RANGE_BASES:
+        return partial(range_field, field_encoder(RANGE_BASES[kind]))
     if sql_type.fields is not None:
         return partial(_record_field, [(t.oid, field_encoder(t)) for _, t in sql_type.fields])
     if kind is Kind.NUMERIC:
@@ -93,6 +96,8 @@ def decoder(sql_type: SqlType) -> Decoder:
         return text_decoder(sql_type)
     if kind is Kind.ARRAY:
         return _array_decoder(sql_type)
+    if kind in RANGE_BASES:
+        return partial(decode_range, decoder(RANGE_BASES[kind]), sql_type)
     if kind is Kind.NUMERIC:
         return partial(_decode_numeric, parser(sql_type))
     if kind is Kind.JSONB:
@@ -111,7 +116,15 @@ def text_field_encoder(sql_type: SqlType) -> FieldEncoder:
 
 def text_decoder(sql_type: SqlType) -> Decoder:
     """How a field that holds a text format becomes a datum."""
+    if sql_type.kind is Kind.REGCLASS:
+        return partial(_decode_relation, parser(sql_type))
     return partial(_decode_formatted, parser(sql_type))
+
+
+def _decode_relation(parse: Callable[[str], Datum], raw: bytes) -> Datum:
+    """A relation's number, or its name, which is looked up when the statement runs."""
+    text = decode_text(raw)
+    return parse(text) if text[:1].isdigit() or text == "-" else text
 
 
 def _no_binary_format(sql_type: SqlType) -> SqlError:

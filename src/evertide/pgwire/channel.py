@@ -81,6 +81,12 @@ class Channel:
         self._transport = transport
         transport.set_write_buffer_limits(high=_HIGH_WATER_BYTES)
 
+    @property
+    def peer(self) -> str:
+        """The address that the client comes from, without its port."""
+        found = None if self._transport is None else self._transport.get_extra_info("peername")
+        return str(found[0]) if isinstance(found, tuple) else ""
+
     def write(self, payload: bytes) -> None:
         """In order and whole; what is written to a client that left is dropped."""
         if self._transport is not None and not self._ended:

@@ -29,6 +29,7 @@ from evertide.pgwire.messages import (
     FunctionCall,
     InvalidMessage,
     Parse,
+    PasswordMessage,
     Query,
     StartupMessage,
     Sync,
@@ -129,6 +130,14 @@ def _bind(fields: _Fields) -> Bind:
     return Bind(portal, statement, parameter_formats, values, fields.int16s())
 
 
+def sasl_initial_response(payload: bytes) -> tuple[str, bytes | None]:
+    """The mechanism that a client chose, and its first message if it has one already."""
+    fields = _Fields(payload)
+    found = fields.text(), fields.value()
+    fields.end()
+    return found
+
+
 _Reader: TypeAlias = Callable[[_Fields], FrontendMessage]
 
 _READERS: dict[bytes, _Reader] = {
@@ -140,6 +149,7 @@ _READERS: dict[bytes, _Reader] = {
     b"C": lambda fields: Close(fields.target(), fields.text()),
     b"d": lambda fields: CopyData(fields.rest()),
     b"f": lambda fields: CopyFail(fields.text()),
+    b"p": lambda fields: PasswordMessage(fields.rest()),
 }
 # These carry nothing that is looked at.
 _OPAQUE: dict[bytes, FrontendMessage] = {

@@ -21,13 +21,16 @@ from evertide.pgwire.replies import Severity
 from evertide.pgwire.requests import (
     AnswerEncryption,
     Arrived,
+    AwaitTurn,
     BackendKey,
     CancelBackend,
     Disconnect,
     EndImplicit,
+    FindCredentials,
     GivenRows,
     GiveRows,
     NextMessage,
+    NoteAttempt,
     OpenSession,
     Outcome,
     PrepareStatement,
@@ -40,6 +43,7 @@ from evertide.pgwire.requests import (
     TakenRows,
     TakeRows,
 )
+from evertide.pgwire.startup import Gate
 from evertide.vocab.errors import InternalError, QueryCanceled, SqlError
 
 _log = structlog.get_logger(__name__)
@@ -53,6 +57,12 @@ class Listener:
     factory: SessionFactory
     internal: bool
     tls: ssl.SSLContext | None
+    # Whether users have to prove who they are, and whether nobody may listen to them.
+    demands_password: bool = False
+    demands_tls: bool = False
+
+    def gate(self) -> Gate:
+        return Gate(self.tls is not None, self.demands_tls, self.demands_password)
 
 
 class Connection(asyncio.Protocol):
@@ -130,7 +140,7 @@ class Connection(asyncio.Protocol):
 
     async def _serve(self) -> None:
         structlog.contextvars.bind_contextvars(connection_id=self._key.pid)
-        machine = Machine(self._key, offers_tls=self._listener.tls is not None)
+        machine = Machine(self._key, self._listener.gate())
         try:
             while (message := await self._inbox.next_message()) is not None:
                 await self._drive(machine.handle(message))
@@ -177,12 +187,21 @@ class Connection(asyncio.Protocol):
             case GiveRows(sink, received):
                 if received is None:
                     return GivenRows(await sink.finish())
-                await sink.feed(received)
+                if isinstance(received, bytes):
+                    await sink.feed(received)
+                else:
+                    await sink.feed_rows(received)
                 return GivenRows(None)
             case PrepareStatement(text, parameter_oids):
                 return await self._open_session.prepare(text, parameter_oids)
             case EndImplicit(failed):
                 await self._open_session.end_implicit(failed=failed)
+            case FindCredentials(user):
+                return await self._listener.factory.credentials(user)
+            case AwaitTurn(user):
+                await self._listener.backends.await_turn(self._channel.peer, user)
+            case NoteAttempt(user, succeeded):
+                self._listener.backends.note_attempt(self._channel.peer, user, succeeded=succeeded)
             case OpenSession(parameters):
                 return await self._open(parameters)
             case CancelBackend(key):
@@ -210,6 +229,9 @@ class Connection(asyncio.Protocol):
 
     async def _run(self, request: RunStatement) -> Response:
         started = time.perf_counter()
+        # Where Sync is at hand already, what runs is all there is and commits at once.
+        more = request.until_sync and not self._inbox.is_synced
+        self._open_session.shared.pipelined = more
         try:
             return await self._open_session.execute(request.prepared, request.parameters)
         finally:

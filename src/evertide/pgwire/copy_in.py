@@ -2,6 +2,7 @@
 
 from evertide.adapter.client import CopyInResponse
 from evertide.pgwire import replies
+from evertide.pgwire.binary_rows import BinaryRows
 from evertide.pgwire.messages import (
     BrokenStream,
     CopyData,
@@ -23,13 +24,18 @@ def copy_in(response: CopyInResponse, said_before: bytes) -> Asking[bytes]:
     Sync and Flush are passed over: a client of the extended protocol has sent its Sync before it
     knew that rows were wanted, and sends another behind them.
     """
-    yield Send(said_before + replies.copy_in_response(response.column_count))
+    types = response.binary_types
+    rows = None if types is None else BinaryRows(types)
+    binary = rows is not None
+    yield Send(said_before + replies.copy_in_response(response.column_count, binary=binary))
     while True:
         message = yield from next_message()
         match message:
             case CopyData(payload):
-                yield from give(response.rows, payload)
+                yield from give(response.rows, payload if rows is None else rows.feed(payload))
             case CopyDone():
+                if rows is not None:
+                    rows.check_ended()
                 tag = yield from give(response.rows, None)
                 assert tag is not None, "the last call gives the tag"
                 return replies.command_complete(tag)

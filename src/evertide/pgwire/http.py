@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from evertide.pgwire.server import check_host
+from evertide.pgwire.server import is_local
 
 _BACKLOG = 128
 
@@ -57,16 +57,16 @@ class _SignalFreeServer(uvicorn.Server):
 class HttpServer:
     """One listener, served by the event loop that started it."""
 
-    def __init__(self, readiness: Readiness, *, allow_remote: bool = False) -> None:
+    def __init__(self, readiness: Readiness) -> None:
         self._app = http_app(readiness)
-        self._allow_remote = allow_remote
         self._server: uvicorn.Server | None = None
         self._task: asyncio.Task[None] | None = None
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Gives the address, with the port that was found if 0 was asked for."""
         assert self._task is None, "started once"
-        check_host(host, allow_remote=self._allow_remote)
+        if not is_local(host):
+            raise ValueError(f'refusing to listen on "{host}": clients are not authenticated')
         listening = socket.create_server((host, port), backlog=_BACKLOG)
         bound_host, bound_port = listening.getsockname()[:2]
         config = uvicorn.Config(

@@ -5,7 +5,7 @@ from collections import deque
 
 from evertide.pgwire.channel import Channel
 from evertide.pgwire.codec import Decoder
-from evertide.pgwire.messages import FrontendMessage
+from evertide.pgwire.messages import FrontendMessage, Sync
 
 # A client may send ahead this much; then it has to wait until all of it has been handled.
 MAX_QUEUED_MESSAGES = 1_000
@@ -56,6 +56,11 @@ class Inbox:
             self._arrival = asyncio.get_running_loop().create_future()
             await self._arrival
         return None
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether the next message is a Sync, and has come."""
+        return bool(self._messages) and isinstance(self._messages[0], Sync)
 
     def interrupt(self, error: Exception) -> None:
         """End a statement that waits for messages, now or when it next does so."""

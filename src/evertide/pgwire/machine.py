@@ -6,7 +6,7 @@ client wait: at ReadyForQuery, at Flush, and after each chunk of a large answer.
 """
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 import structlog
@@ -14,8 +14,10 @@ import structlog
 from evertide.adapter.client import (
     CommandResponse,
     CopyInResponse,
+    CopyLayout,
     CopyOutResponse,
     EmptyResponse,
+    Portal,
     Prepared,
     Response,
     RowsResponse,
@@ -25,7 +27,9 @@ from evertide.adapter.client import (
     TransactionStatus,
 )
 from evertide.pgwire import metrics, replies, startup
+from evertide.pgwire.authentication import authenticate
 from evertide.pgwire.copy_in import copy_in
+from evertide.pgwire.copy_out import copy_encoder, copy_message, copy_messages
 from evertide.pgwire.messages import (
     Bind,
     BrokenStream,
@@ -35,7 +39,6 @@ from evertide.pgwire.messages import (
     CopyDone,
     CopyFail,
     Describe,
-    Encryption,
     EncryptionRequest,
     Execute,
     Flush,
@@ -43,13 +46,14 @@ from evertide.pgwire.messages import (
     FunctionCall,
     InvalidMessage,
     Parse,
+    PasswordMessage,
     Query,
     StartupMessage,
     Sync,
     Target,
     Terminate,
 )
-from evertide.pgwire.portals import Names, Portal, check_runnable, check_shape
+from evertide.pgwire.portals import Names, check_runnable, check_shape
 from evertide.pgwire.replies import Severity
 from evertide.pgwire.requests import (
     AnswerEncryption,
@@ -66,9 +70,10 @@ from evertide.pgwire.requests import (
     run,
     take,
 )
-from evertide.pgwire.values import TEXT_FORMAT, RowEncoder, copy_encoder, encode_chunks, row_encoder
+from evertide.pgwire.startup import Gate
+from evertide.pgwire.values import TEXT_FORMAT, RowEncoder, encode_chunks, in_chunks, row_encoder
 from evertide.vocab.datum import Datum, Row
-from evertide.vocab.errors import FeatureNotSupported, InternalError, SqlError
+from evertide.vocab.errors import FeatureNotSupported, InternalError, ProtocolViolation, SqlError
 from evertide.vocab.relation_desc import RelationDesc
 
 # Rows are sent, and other connections served, at least this often.
@@ -83,9 +88,9 @@ _UNCOUNTED_TAGS = {"SHOW", "EXPLAIN"}
 class Machine:
     """One connection's protocol state."""
 
-    def __init__(self, key: BackendKey, *, offers_tls: bool) -> None:
+    def __init__(self, key: BackendKey, gate: Gate) -> None:
         self._key = key
-        self._offers_tls = offers_tls
+        self._gate = gate
         self._session: SessionClient | None = None
         self._names = Names()
         self._replies: list[bytes] = []
@@ -112,7 +117,7 @@ class Machine:
             case Parse():
                 yield from self._parse(message)
             case Bind():
-                self._names.bind(message)
+                self._names.bind(message, self._open_session.shared)
                 self._reply(replies.BIND_COMPLETE)
             case Describe():
                 self._describe(message)
@@ -131,6 +136,8 @@ class Machine:
                 raise message.error
             case FunctionCall():
                 raise FeatureNotSupported("function calls by OID are not supported")
+            case PasswordMessage():
+                raise ProtocolViolation("nobody asked for a password")
             case StartupMessage() | EncryptionRequest() | CancelRequest():
                 yield from self._before_session(message)
             case BrokenStream():
@@ -147,8 +154,7 @@ class Machine:
             case StartupMessage():
                 yield from self._start(message)
             case EncryptionRequest():
-                accept = self._offers_tls and message.kind is Encryption.TLS
-                self._offers_tls = self._offers_tls and not accept  # once is enough
+                accept = self._gate.answer(message.kind)
                 yield AnswerEncryption(accept)
             case CancelRequest():
                 yield CancelBackend(BackendKey(message.pid, message.secret))
@@ -158,11 +164,16 @@ class Machine:
 
     def _start(self, message: StartupMessage) -> Steps:
         startup.check_startup(message)
+        self._gate.check_encrypted()
         unknown = startup.unknown_extensions(message)
         if message.minor > 0 or unknown:
             self._reply(replies.negotiate_protocol_version(unknown))
+        if self._gate.demands_password:
+            yield from self._flush()
+            self._reply((yield from authenticate(message.parameters["user"])))
         session = yield from open_session(startup.session_parameters(message))
         self._session = session
+        self._names = Names(session.shared.statements, session.shared.portals)
         self._reply(replies.AUTHENTICATION_OK)
         self._reply(replies.parameter_status(session.parameters))
         self._reply(replies.backend_key_data(self._key.pid, self._key.secret))
@@ -195,8 +206,7 @@ class Machine:
             case RowsResponse():
                 formats = (TEXT_FORMAT,) * response.desc.arity
                 self._reply(replies.row_description(response.desc, formats))
-                encode = row_encoder(response.desc.types, formats)
-                yield from self._send_rows(encode, response.rows)
+                yield from self._send_rows(self._encoder(response.desc, formats), response.rows)
                 return _rows_complete(response.tag, len(response.rows))
             case CopyOutResponse():
                 return (yield from self._copy_out(response))
@@ -207,7 +217,7 @@ class Machine:
             case StreamResponse():
                 formats = (TEXT_FORMAT,) * response.desc.arity
                 self._reply(replies.row_description(response.desc, formats))
-                encode = row_encoder(response.desc.types, formats)
+                encode = self._encoder(response.desc, formats)
                 count, _ = yield from self._send_stream(encode, response.rows, None)
                 return _rows_complete(response.tag, count)
             case CommandResponse():
@@ -227,14 +237,11 @@ class Machine:
 
     def _describe(self, message: Describe) -> None:
         if message.kind is Target.PORTAL:
-            cursor = self._open_session.cursor_desc(message.name) if message.name else None
-            if cursor is not None:
-                self._reply_shape(cursor, (TEXT_FORMAT,) * cursor.arity)
-                return
             portal = self._names.portal(message.name)
-            self._reply_shape(portal.prepared.result, portal.formats)
+            self._reply_shape(portal.desc, portal.formats)
             return
         prepared = self._names.statement(message.name)
+        self._open_session.shared.check_described(prepared)
         self._reply(replies.parameter_description(prepared.parameter_types))
         columns = 0 if prepared.result is None else prepared.result.arity
         self._reply_shape(prepared.result, (TEXT_FORMAT,) * columns)
@@ -246,7 +253,7 @@ class Machine:
         portal = self._names.portal(message.portal)
         check_runnable(portal, message.portal)
         if portal.response is None:
-            response = yield from self._run(portal.prepared, portal.parameters)
+            response = yield from self._run(portal.prepared, portal.parameters, until_sync=True)
             check_shape(portal.prepared, response)
             portal.response = response
         if isinstance(portal.response, RowsResponse):
@@ -259,13 +266,17 @@ class Machine:
         self._reply(completion)
 
     def _fetch(self, portal: Portal, response: RowsResponse, max_rows: int) -> Asking[bytes]:
-        rows, suspended = portal.take_rows(max_rows)
-        encode = row_encoder(response.desc.types, portal.formats)
-        yield from self._send_rows(encode, rows)
-        return replies.PORTAL_SUSPENDED if suspended else _rows_complete(response.tag, len(rows))
+        """As PostgreSQL does it, a full batch always leaves the portal suspended, even if it was
+        the last: clients ask again and get an empty batch. Only SELECT counts the rows of one."""
+        rows = portal.take_rows(max_rows if max_rows > 0 else None)
+        yield from self._send_rows(self._encoder(response.desc, portal.formats), rows)
+        if max_rows > 0 and len(rows) == max_rows:
+            return replies.PORTAL_SUSPENDED
+        count = len(rows) if response.tag == "SELECT" else len(response.rows)
+        return _rows_complete(response.tag, count)
 
     def _follow(self, portal: Portal, response: StreamResponse, max_rows: int) -> Asking[bytes]:
-        encode = row_encoder(response.desc.types, portal.formats)
+        encode = self._encoder(response.desc, portal.formats)
         most = max_rows if max_rows > 0 else None
         count, ended = yield from self._send_stream(encode, response.rows, most)
         return _rows_complete(response.tag, count) if ended else replies.PORTAL_SUSPENDED
@@ -283,32 +294,42 @@ class Machine:
         assert self._session is not None, "the decoder gives no other message before StartupMessage"
         return self._session
 
-    def _run(self, prepared: Prepared, parameters: Sequence[Datum]) -> Asking[Response]:
+    def _run(
+        self, prepared: Prepared, parameters: Sequence[Datum], *, until_sync: bool = False
+    ) -> Asking[Response]:
         """Run a statement; if it ended a transaction, the portals of that are gone."""
         session = self._open_session
         was_open = session.transaction_status is not TransactionStatus.IDLE
-        response = yield from run(prepared, parameters)
+        response = yield from run(prepared, parameters, until_sync=until_sync)
         if was_open and session.transaction_status is TransactionStatus.IDLE:
             self._names.portals.clear()
         return response
 
     def _copy_out(self, response: CopyOutResponse) -> Asking[bytes]:
-        self._reply(replies.copy_out_response(response.desc.arity))
-        yield from self._send_rows(copy_encoder(response.desc.types), response.rows)
+        layout = response.layout
+        self._reply(replies.copy_out_response(response.desc.arity, layout))
+        encode = copy_encoder(response.desc.types, layout, self._open_session.shared.float_digits)
+        yield from self._send_messages(copy_messages(encode, layout, response.rows))
         self._reply(replies.COPY_DONE)
         return replies.command_complete(f"COPY {len(response.rows)}")
 
     def _send_rows(self, encode: RowEncoder, rows: Sequence[Row]) -> Steps:
+        yield from self._send_messages(map(encode, rows))
+
+    def _send_messages(self, messages: Iterable[bytes]) -> Steps:
         """The last chunk stays in the buffer, so that a small answer is one write."""
-        for chunk in encode_chunks(encode, rows, CHUNK_BYTES):
+        for chunk in in_chunks(messages, CHUNK_BYTES):
             self._reply(chunk)
             if len(chunk) >= CHUNK_BYTES:
                 yield SendRows(self._take_replies())
 
     def _copy_stream(self, response: StreamResponse) -> Asking[bytes]:
-        self._reply(replies.copy_out_response(response.desc.arity))
-        encode = copy_encoder(response.desc.types)
-        count, _ = yield from self._send_stream(encode, response.rows, None)
+        self._reply(replies.copy_out_response(response.desc.arity, CopyLayout()))
+        digits = self._open_session.shared.float_digits
+        encode = copy_encoder(response.desc.types, CopyLayout(), digits)
+        count, _ = yield from self._send_stream(
+            lambda row: copy_message(encode(row)), response.rows, None
+        )
         self._reply(replies.COPY_DONE)
         return replies.command_complete(f"COPY {count}")
 
@@ -345,7 +366,10 @@ class Machine:
         if self._session is None:
             yield from self._refuse(error)
             return
-        self._reply_events()
+        unfinished = self._reply_events()
+        if unfinished is not None and isinstance(message, Query):
+            # Clients of PostgreSQL have been told of the columns before the first row is found.
+            self._reply(replies.row_description(unfinished, (TEXT_FORMAT,) * unfinished.arity))
         self._reply_error(error, Severity.ERROR)
         if _ends_with_ready(message):
             yield EndImplicit(failed=True)
@@ -363,12 +387,17 @@ class Machine:
     def _reply(self, payload: bytes) -> None:
         self._replies.append(payload)
 
-    def _reply_events(self) -> None:
+    def _encoder(self, desc: RelationDesc, formats: tuple[int, ...]) -> RowEncoder:
+        return row_encoder(desc.types, formats, self._open_session.shared.float_digits)
+
+    def _reply_events(self) -> RelationDesc | None:
+        """Gives the columns of a query that did not come to its end."""
         events = self._open_session.take_events()
         if events.notices:
             self._reply(replies.notice_response(events.notices))
         if events.parameters:
             self._reply(replies.parameter_status(events.parameters))
+        return events.unfinished
 
     def _reply_error(self, error: SqlError, severity: Severity) -> None:
         metrics.count_error(error.code)

@@ -1,6 +1,6 @@
 """What a client may say: one record per frontend message."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TypeAlias
 
@@ -120,6 +120,13 @@ class CopyFail:
 
 
 @dataclass(frozen=True, slots=True)
+class PasswordMessage:
+    """Part of an exchange that shows who the client is; what it holds, that exchange says."""
+
+    payload: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class InvalidMessage:
     """A message whose contents do not hold together; `tag` is its first byte."""
 
@@ -137,5 +144,5 @@ class BrokenStream:
 FrontendMessage: TypeAlias = (
     EncryptionRequest | CancelRequest | StartupMessage | Query | Parse | Bind | Describe | Execute
     | Close | Flush | Sync | Terminate | FunctionCall | CopyData | CopyDone | CopyFail
-    | InvalidMessage | BrokenStream
+    | PasswordMessage | InvalidMessage | BrokenStream
 )  # fmt: skip

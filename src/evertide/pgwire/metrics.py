@@ -5,6 +5,7 @@ from prometheus_client import Counter, Gauge, Histogram
 connections = Gauge(
     "evertide_pgwire_connections", "Connections with an open session.", ["listener"]
 )
+refused_passwords = Counter("evertide_pgwire_refused_passwords", "Proofs that met no password.")
 statements = Counter("evertide_pgwire_statements", "Statements that were run.")
 errors = Counter(
     "evertide_pgwire_errors", "Errors told to clients, by class of SQLSTATE.", ["sqlstate_class"]

@@ -1,16 +1,22 @@
 """The prepared statements and portals that one connection has named.
 
 The empty name is the unnamed statement or portal, which the next one replaces; any other name is
-taken until it is closed. Portals live at most as long as their transaction.
+taken until it is closed. Portals live at most as long as their transaction. SQL has the same names:
+EXECUTE runs what Parse has named, Execute gives rows of what DECLARE has.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from evertide.adapter.client import Prepared, Response, RowsResponse, StreamResponse
+from evertide.adapter.client import (
+    Portal,
+    Prepared,
+    Response,
+    RowsResponse,
+    SharedNames,
+    StreamResponse,
+)
 from evertide.pgwire.messages import Bind, Target
 from evertide.pgwire.values import decode_parameters, expand_formats
-from evertide.vocab.datum import Datum, Row
 from evertide.vocab.errors import (
     DuplicateCursor,
     DuplicatePreparedStatement,
@@ -20,33 +26,6 @@ from evertide.vocab.errors import (
     UndefinedPortal,
     UndefinedPreparedStatement,
 )
-
-
-@dataclass(slots=True)
-class Portal:
-    """A statement with its parameters, and how much of its answer the client has been given."""
-
-    prepared: Prepared
-    parameters: Sequence[Datum]
-    formats: tuple[int, ...]
-    # None until the first Execute.
-    response: Response | None = None
-    rows_given: int = 0
-
-    def take_rows(self, max_rows: int) -> tuple[Sequence[Row], bool]:
-        """The next rows, and whether more may follow.
-
-        As PostgreSQL does it, a full batch always leaves the portal suspended, even if it was the
-        last: clients ask again and get an empty batch.
-        """
-        assert isinstance(self.response, RowsResponse)
-        rows = self.response.rows
-        if max_rows > 0:
-            rows = rows[self.rows_given : self.rows_given + max_rows]
-        elif self.rows_given:
-            rows = rows[self.rows_given :]
-        self.rows_given += len(rows)
-        return rows, max_rows > 0 and len(rows) == max_rows
 
 
 @dataclass(slots=True)
@@ -78,11 +57,12 @@ class Names:
         except KeyError:
             raise UndefinedPortal(f'portal "{name}" does not exist') from None
 
-    def bind(self, message: Bind) -> None:
+    def bind(self, message: Bind, shared: SharedNames) -> None:
         """Make the portal that a Bind message describes."""
         prepared = self.statement(message.statement)
+        shared.check_described(prepared)
         if message.portal and message.portal in self.portals:
-            raise DuplicateCursor(f'portal "{message.portal}" already exists')
+            raise DuplicateCursor(f'cursor "{message.portal}" already exists')
         types, given = prepared.parameter_types, len(message.values)
         if given != len(types):
             raise ProtocolViolation(

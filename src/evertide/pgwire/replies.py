@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from struct import Struct
 
-from evertide.adapter.client import TransactionStatus
+from evertide.adapter.client import CopyKind, CopyLayout, TransactionStatus
 from evertide.vocab.errors import Notice, SqlError
 from evertide.vocab.relation_desc import RelationDesc
+from evertide.vocab.scram import MECHANISM
 from evertide.vocab.sql_type import SqlType
 
 # The only version this server speaks, 3.0, as the number that clients compare.
@@ -37,6 +38,8 @@ def _string(text: str) -> bytes:
 
 
 AUTHENTICATION_OK = _message(b"R", _INT32.pack(0))
+# The ways to authenticate that are offered, each ended by a NUL, and one more behind them all.
+AUTHENTICATION_SASL = _message(b"R", _INT32.pack(10) + _string(MECHANISM) + b"\0")
 PARSE_COMPLETE = _message(b"1")
 BIND_COMPLETE = _message(b"2")
 CLOSE_COMPLETE = _message(b"3")
@@ -50,6 +53,14 @@ _READY_FOR_QUERY = {status: _message(b"Z", status.value) for status in Transacti
 
 def ready_for_query(status: TransactionStatus) -> bytes:
     return _READY_FOR_QUERY[status]
+
+
+def authentication_sasl_continue(challenge: str) -> bytes:
+    return _message(b"R", _INT32.pack(11) + challenge.encode())
+
+
+def authentication_sasl_final(outcome: str) -> bytes:
+    return _message(b"R", _INT32.pack(12) + outcome.encode())
 
 
 def negotiate_protocol_version(unknown_options: Sequence[str]) -> bytes:
@@ -92,14 +103,20 @@ def row_description(desc: RelationDesc, formats: Sequence[int]) -> bytes:
     return _message(b"T", _INT16.pack(len(fields)) + b"".join(fields))
 
 
-def copy_out_response(column_count: int) -> bytes:
-    """Announces COPY's text format, for the whole and for each column."""
-    return _message(b"H", _COPY_HEADER.pack(0, column_count) + b"\0\0" * column_count)
+def copy_out_response(column_count: int, layout: CopyLayout) -> bytes:
+    """Announces COPY's rows."""
+    return _message(b"H", _copy_formats(column_count, binary=layout.kind is CopyKind.BINARY))
 
 
-def copy_in_response(column_count: int) -> bytes:
-    """Asks for COPY's text format, for the whole and for each column."""
-    return _message(b"G", _COPY_HEADER.pack(0, column_count) + b"\0\0" * column_count)
+def copy_in_response(column_count: int, *, binary: bool) -> bytes:
+    """Asks for COPY's rows."""
+    return _message(b"G", _copy_formats(column_count, binary=binary))
+
+
+def _copy_formats(column_count: int, *, binary: bool) -> bytes:
+    """The format of the whole, and that of each column, which is the same."""
+    code = _INT16.pack(int(binary))
+    return _COPY_HEADER.pack(int(binary), column_count) + code * column_count
 
 
 def error_response(error: SqlError, severity: Severity = Severity.ERROR) -> bytes:

@@ -13,6 +13,7 @@ from evertide.adapter.client import (
     CommandResponse,
     CopyInResponse,
     CopyOutResponse,
+    Credentials,
     EmptyResponse,
     Prepared,
     Response,
@@ -42,6 +43,28 @@ class AnswerEncryption:
 
 
 @dataclass(frozen=True, slots=True)
+class FindCredentials:
+    """By what to check this user's password."""
+
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitTurn:
+    """Wait until this user's password may be tried again."""
+
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoteAttempt:
+    """The user's password was tried."""
+
+    user: str
+    succeeded: bool
+
+
+@dataclass(frozen=True, slots=True)
 class OpenSession:
     parameters: dict[str, str]
 
@@ -61,8 +84,11 @@ class PrepareStatement:
 
 @dataclass(frozen=True, slots=True)
 class RunStatement:
+    """`until_sync`: it ends with a Sync, and others may come before that."""
+
     prepared: Prepared
     parameters: Sequence[Datum]
+    until_sync: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +106,10 @@ class NextMessage:
 
 @dataclass(frozen=True, slots=True)
 class GiveRows:
-    """Hand over what the client sent for a COPY; None: that was all."""
+    """Hand over what the client sent for a COPY, as lines or rows; None: that was all."""
 
     sink: RowSink
-    received: bytes | None
+    received: bytes | Sequence[Row] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +146,9 @@ class Disconnect:
 
 
 Request: TypeAlias = (
-    AnswerEncryption | OpenSession | CancelBackend | PrepareStatement | RunStatement | TakeRows
-    | NextMessage | GiveRows | EndImplicit | Send | SendRows | Disconnect
+    AnswerEncryption | FindCredentials | AwaitTurn | NoteAttempt | OpenSession | CancelBackend
+    | PrepareStatement | RunStatement | TakeRows | NextMessage | GiveRows | EndImplicit | Send
+    | SendRows | Disconnect
 )  # fmt: skip
 
 
@@ -150,12 +177,22 @@ class GivenRows:
 
 
 Outcome: TypeAlias = (
-    SessionOpened | Prepared | Response | TakenRows | Arrived | GivenRows | None
+    Credentials | SessionOpened | Prepared | Response | TakenRows | Arrived | GivenRows | None
 )  # fmt: skip
 
 T = TypeVar("T")
 Asking: TypeAlias = Generator[Request, Outcome, T]
 Steps: TypeAlias = Asking[None]
+
+
+def find_credentials(user: str) -> Asking[Credentials]:
+    outcome = yield FindCredentials(user)
+    assert isinstance(outcome, Credentials)
+    return outcome
+
+
+def await_turn(user: str) -> Steps:
+    yield AwaitTurn(user)
 
 
 def open_session(parameters: dict[str, str]) -> Asking[SessionClient]:
@@ -170,8 +207,10 @@ def prepare(text: str, parameter_oids: Sequence[int]) -> Asking[Prepared]:
     return outcome
 
 
-def run(prepared: Prepared, parameters: Sequence[Datum]) -> Asking[Response]:
-    outcome = yield RunStatement(prepared, parameters)
+def run(
+    prepared: Prepared, parameters: Sequence[Datum], *, until_sync: bool = False
+) -> Asking[Response]:
+    outcome = yield RunStatement(prepared, parameters, until_sync)
     assert isinstance(
         outcome,
         RowsResponse
@@ -196,7 +235,7 @@ def next_message() -> Asking[FrontendMessage]:
     return outcome.message
 
 
-def give(sink: RowSink, received: bytes | None) -> Asking[str | None]:
+def give(sink: RowSink, received: bytes | Sequence[Row] | None) -> Asking[str | None]:
     outcome = yield GiveRows(sink, received)
     assert isinstance(outcome, GivenRows)
     return outcome.tag

@@ -16,19 +16,18 @@ _log = structlog.get_logger(__name__)
 _BACKLOG = 1_024
 
 
-def check_host(host: str, *, allow_remote: bool) -> None:
-    """Clients are trusted to be who they say, so nobody beyond this machine may reach us.
+def is_local(host: str) -> bool:
+    """Whether only this machine can reach an address.
 
-    >>> check_host("localhost", allow_remote=False)
+    >>> is_local("localhost"), is_local("127.0.0.1"), is_local("0.0.0.0")
+    (True, True, False)
     """
-    if allow_remote or host == "localhost":
-        return
+    if host == "localhost":
+        return True
     try:
-        local = ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        local = False
-    if not local:
-        raise ValueError(f'refusing to listen on "{host}": clients are not authenticated')
+        return False
 
 
 class PgServer:
@@ -39,19 +38,34 @@ class PgServer:
         *,
         limits: Limits | None = None,
         tls: ssl.SSLContext | None = None,
-        allow_remote: bool = False,
+        passwords: bool = False,
     ) -> None:
         self._backends = Backends(limits or Limits())
         self._tls = tls
-        self._allow_remote = allow_remote
+        # Whether users have to know one; the internal address trusts whoever reaches it.
+        self._passwords = passwords
         self._listening: list[asyncio.Server] = []
 
     async def start(
         self, host: str, port: int, factory: SessionFactory, internal: bool
     ) -> tuple[str, int]:
-        """Accept clients; gives the address, with the port that was found if 0 was asked for."""
-        check_host(host, allow_remote=self._allow_remote)
-        listener = Listener(self._backends, factory, internal, self._tls)
+        """Accept clients; gives the address, with the port that was found if 0 was asked for.
+
+        Nobody beyond this machine may reach an address where clients are trusted to be who they
+        say, or where others could read what they say.
+        """
+        passwords = self._passwords and not internal
+        remote = not is_local(host)
+        if remote and not (passwords and self._tls is not None):
+            raise ValueError(f'refusing to listen on "{host}": it takes passwords and TLS')
+        listener = Listener(
+            self._backends,
+            factory,
+            internal,
+            self._tls,
+            demands_password=passwords,
+            demands_tls=remote,
+        )
         server = await asyncio.get_running_loop().create_server(
             lambda: Connection(listener), host, port, backlog=_BACKLOG
         )

@@ -1,6 +1,8 @@
 """What a client's first message must say."""
 
-from evertide.pgwire.messages import StartupMessage
+from dataclasses import dataclass
+
+from evertide.pgwire.messages import Encryption, StartupMessage
 from evertide.vocab.errors import FeatureNotSupported, InvalidAuthorization, SqlError
 
 # Names with this prefix ask for protocol extensions; all others are the session's business.
@@ -10,6 +12,30 @@ _NO_REPLICATION = {"false", "off", "no", "0", ""}
 
 class TooManyConnections(SqlError):
     sqlstate = "53300"
+
+
+@dataclass(slots=True)
+class Gate:
+    """What one address asks of those who come in by it."""
+
+    offers_tls: bool = False
+    demands_tls: bool = False
+    demands_password: bool = False
+    encrypted: bool = False
+
+    def answer(self, wanted: Encryption) -> bool:
+        """Whether to go on encrypted; once is enough."""
+        accepted = self.offers_tls and not self.encrypted and wanted is Encryption.TLS
+        self.encrypted = self.encrypted or accepted
+        return accepted
+
+    def check_encrypted(self) -> None:
+        """Refuse what others on the way could read and change."""
+        if self.demands_tls and not self.encrypted:
+            raise InvalidAuthorization(
+                "connections to this address must be encrypted",
+                hint="Connect with sslmode=require, or better verify-full.",
+            )
 
 
 def check_startup(message: StartupMessage) -> None:

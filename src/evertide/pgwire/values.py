@@ -6,8 +6,9 @@ choose are cached, and what they return only converts.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from math import isfinite
 from struct import Struct
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from evertide.expr.text_output import formatter
 from evertide.pgwire import binary
@@ -19,21 +20,14 @@ from evertide.vocab.sql_type import Kind, SqlType
 TEXT_FORMAT = 0
 BINARY_FORMAT = 1
 
+# From here on floats have the fewest digits that tell them from all others.
+ALL_DIGITS: Final = 1
+# Digits that survive a change to the type and back.
+FLOAT_DIGITS: Final = {Kind.FLOAT4: 6, Kind.FLOAT8: 15}
+
 RowEncoder: TypeAlias = Callable[[Row], bytes]
 
 _ROW_HEADER = Struct("!cih")
-_COPY_HEADER = Struct("!ci")
-# What COPY's text format may not hold as it is: separators, line ends, its own escape.
-_COPY_ESCAPES = str.maketrans(
-    {"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
-)
-_COPY_NULL = "\\N"
-# The text of these never holds any of them, so it need not be searched.
-_COPY_PLAIN = {
-    Kind.BOOL, Kind.INT2, Kind.INT4, Kind.INT8, Kind.UINT2, Kind.UINT4, Kind.UINT8, Kind.OID,
-    Kind.FLOAT4, Kind.FLOAT8, Kind.NUMERIC, Kind.DATE, Kind.TIME, Kind.TIMESTAMP,
-    Kind.TIMESTAMPTZ, Kind.INTERVAL, Kind.UUID, Kind.MZ_TIMESTAMP,
-}  # fmt: skip
 
 
 def expand_formats(codes: Sequence[int], count: int, what: str) -> tuple[int, ...]:
@@ -49,11 +43,38 @@ def expand_formats(codes: Sequence[int], count: int, what: str) -> tuple[int, ..
 
 
 @lru_cache(maxsize=1024)
-def field_encoder(sql_type: SqlType, format_code: int) -> FieldEncoder:
+def field_encoder(
+    sql_type: SqlType, format_code: int, float_digits: int = ALL_DIGITS
+) -> FieldEncoder:
     """How a datum of this type, not NULL, becomes a field of this format."""
     if format_code == BINARY_FORMAT:
         return binary.field_encoder(sql_type)
+    if float_digits < ALL_DIGITS and sql_type.kind in FLOAT_DIGITS:
+        return rounded_field_encoder(sql_type, float_digits)
     return binary.text_field_encoder(sql_type)
+
+
+def rounded_field_encoder(sql_type: SqlType, float_digits: int) -> FieldEncoder:
+    """A float's text in few digits, as a field."""
+    write = rounded_formatter(sql_type, float_digits)
+
+    def encode(datum: Datum) -> bytes:
+        text = write(datum).encode()
+        return len(text).to_bytes(4) + text
+
+    return encode
+
+
+def rounded_formatter(sql_type: SqlType, float_digits: int) -> Callable[[Datum], str]:
+    """A float in so many digits less than its type can always hold; what is no number as ever."""
+    digits = max(1, FLOAT_DIGITS[sql_type.kind] + float_digits)
+    otherwise = formatter(sql_type)
+
+    def write(datum: Datum) -> str:
+        assert isinstance(datum, float)
+        return f"{datum:.{digits}g}" if isfinite(datum) else otherwise(datum)
+
+    return write
 
 
 @lru_cache(maxsize=1024)
@@ -75,9 +96,14 @@ def decode_parameters(
 
 
 @lru_cache(maxsize=1024)
-def row_encoder(types: tuple[SqlType, ...], formats: tuple[int, ...]) -> RowEncoder:
+def row_encoder(
+    types: tuple[SqlType, ...], formats: tuple[int, ...], float_digits: int = ALL_DIGITS
+) -> RowEncoder:
     """How a row of this shape becomes a DataRow message."""
-    encoders = [field_encoder(*shape) for shape in zip(types, formats, strict=True)]
+    encoders = [
+        field_encoder(sql_type, code, float_digits)
+        for sql_type, code in zip(types, formats, strict=True)
+    ]
     count = len(encoders)
     pack = _ROW_HEADER.pack
 
@@ -93,36 +119,16 @@ def row_encoder(types: tuple[SqlType, ...], formats: tuple[int, ...]) -> RowEnco
     return encode_row
 
 
-@lru_cache(maxsize=1024)
-def copy_encoder(types: tuple[SqlType, ...]) -> RowEncoder:
-    """How a row of this shape becomes a CopyData message of one line in COPY's text format."""
-    formatters = [_copy_formatter(sql_type) for sql_type in types]
-    pack = _COPY_HEADER.pack
-
-    def encode_line(row: Row) -> bytes:
-        fields = [
-            _COPY_NULL if datum is None else write(datum)
-            for write, datum in zip(formatters, row, strict=True)
-        ]
-        line = "\t".join(fields).encode() + b"\n"
-        return pack(b"d", len(line) + 4) + line
-
-    return encode_line
-
-
-def _copy_formatter(sql_type: SqlType) -> Callable[[Datum], str]:
-    write = formatter(sql_type)
-    if sql_type.kind in _COPY_PLAIN:
-        return write
-    return lambda datum: write(datum).translate(_COPY_ESCAPES)
-
-
 def encode_chunks(encode: RowEncoder, rows: Iterable[Row], chunk_bytes: int) -> Iterator[bytes]:
     """The rows' messages in pieces of about this size, made only as they are asked for."""
+    return in_chunks(map(encode, rows), chunk_bytes)
+
+
+def in_chunks(messages: Iterable[bytes], chunk_bytes: int) -> Iterator[bytes]:
+    """Messages in pieces of about this size."""
     pieces: list[bytes] = []
     size = 0
-    for row in rows:
-        piece = encode(row)
+    for piece in messages:
         pieces.append(piece)
         size += len(piece)
         if size >= chunk_bytes:
