@@ -32,6 +32,7 @@ from evertide.cli.config import (
     without_password,
 )
 from evertide.cli.runtime import find_runtime, find_sizes, make_runtime, remove_runtime
+from evertide.cli.security import tls_context
 from evertide.cli.sizes import size_table
 from evertide.cli.stores import (
     Opened,
@@ -62,7 +63,8 @@ class AdapterProcess:
         self._fault: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
         self._ready = False
         self._sessions = Connections(self._env, self._on_fault)
-        self._server = PgServer()
+        security = boot.config.security
+        self._server = PgServer(tls=tls_context(security), passwords=security.passwords)
         self._http = HttpServer(self._why_not_ready)
 
     def _on_fault(self, fault: PersistFault) -> None:
@@ -97,16 +99,18 @@ class AdapterProcess:
     def _addresses(self) -> tuple[Address, Address, Address]:
         """SQL, HTTP and internal SQL: those of an earlier incarnation, or as the flags say."""
         config, known = self._boot.config, self._boot.listen
+        remote = config.security.may_be_remote
         if known is not None:
             return (
-                parse_address(known.sql),
+                parse_address(known.sql, remote=remote),
                 parse_address(known.http),
                 parse_address(known.internal),
             )
-        sql, http, internal = (
+        http, internal = (
             parse_address(text).shifted(self._boot.index)
-            for text in (config.sql_addr, config.http_addr, config.internal_sql_addr)
+            for text in (config.http_addr, config.internal_sql_addr)
         )
+        sql = parse_address(config.sql_addr, remote=remote).shifted(self._boot.index)
         return sql, http, internal
 
     async def _listen(self, address: Address, *, internal: bool) -> str:

@@ -62,6 +62,7 @@ from evertide.sql.syntax.external import (
     CreateSourceStatement,
     CreateSubsourceStatement,
 )
+from evertide.sql.syntax.named import CreateTypeStatement
 from evertide.vocab.clock import SystemClock
 from evertide.vocab.errors import SqlError
 from evertide.vocab.ids import Epoch
@@ -75,6 +76,7 @@ _STATEMENTS: Final[Mapping[ItemKind, type[object] | tuple[type[object], ...]]] =
     ItemKind.INDEX: CreateIndexStatement,
     ItemKind.SOURCE: (CreateSourceStatement, CreateSubsourceStatement),
     ItemKind.SINK: CreateSinkStatement,
+    ItemKind.TYPE: CreateTypeStatement,
 }
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from evertide.cli.security import Security
 from evertide.cli.sizes import Size
 
 EXIT_OK = 0
@@ -55,6 +56,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     tick_engine: str = "auto"
     # Below this directory files of sinks may be; None: nowhere.
     sink_dir: str | None = None
+    security: Security = Security()
     adapters: int = 1
     sql_addr: str = "127.0.0.1:6875"
     internal_sql_addr: str = "127.0.0.1:6877"
@@ -64,19 +66,20 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def parse_address(text: str) -> Address:
+def parse_address(text: str, *, remote: bool = False) -> Address:
     """HOST:PORT on the loopback interface.
 
-    Others are refused: without authentication and TLS they would hand the data to the network.
+    Others are refused unless `remote`: without authentication and TLS they would hand the data to
+    the network.
     """
     host, separator, port = text.rpartition(":")
     if not separator or not port.isdigit() or not 0 <= int(port) <= 65535:
         raise UsageError(f"not an address HOST:PORT: {text}")
     host = host.strip("[]") or "127.0.0.1"
-    if host not in _LOOPBACK:
+    if host not in _LOOPBACK and not remote:
         raise UsageError(
-            f"cannot listen on {host}: only loopback addresses are allowed, because connections"
-            " are neither authenticated nor encrypted yet"
+            f"cannot listen on {host}: only loopback addresses are allowed; only --sql-addr may be"
+            " another one, given --auth scram-sha-256, --tls-cert and --tls-key"
         )
     return Address(host, int(port))
 
@@ -106,7 +109,8 @@ def check(config: Config) -> Config:
             raise UsageError(f"--sizes: secret_file of {name} is not a file: {size.secret_file}")
     if not 1 <= config.adapters <= 64:
         raise UsageError("--adapters must be between 1 and 64")
-    for address in (config.sql_addr, config.internal_sql_addr, config.http_addr):
+    parse_address(config.sql_addr, remote=config.security.may_be_remote)
+    for address in (config.internal_sql_addr, config.http_addr):
         parse_address(address)
     return config
 

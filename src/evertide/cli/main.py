@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from evertide.cli.config import CATALOGS, EXIT_USAGE, Config, UsageError, check, is_postgres
+from evertide.cli.security import BadSecurity, Security, add_flags, security_of
 from evertide.cli.sizes import BadSizes, Size, read_sizes
 
 # Flags and their help; in brackets what holds without them.
@@ -97,6 +98,7 @@ def _add_sink_dir(parser: argparse.ArgumentParser) -> None:
 def _add_serve(parser: argparse.ArgumentParser) -> None:
     _add_stores(parser)
     _add_addresses(parser)
+    add_flags(parser)
     parser.add_argument(
         "--adapters",
         type=int,
@@ -130,6 +132,7 @@ def _add_adapter(parser: argparse.ArgumentParser) -> None:
     _add_stores(parser)
     _add_sink_dir(parser)
     _add_addresses(parser)
+    add_flags(parser)
 
 
 def _add_debug(parser: argparse.ArgumentParser) -> None:
@@ -168,6 +171,7 @@ def config_of(arguments: argparse.Namespace) -> Config:
             experimental=getattr(arguments, "experimental", False),
             tick_engine=getattr(arguments, "tick_engine", "auto"),
             sink_dir=_sink_dir(getattr(arguments, "sink_dir", None), root),
+            security=_security(arguments),
             adapters=getattr(arguments, "adapters", 1),
             sql_addr=getattr(arguments, "sql_addr", Config.__struct_defaults__[-3]),
             internal_sql_addr=getattr(
@@ -182,6 +186,13 @@ def _sink_dir(asked: Path | None, root: Path | None) -> str | None:
     """Where files of sinks may be: as asked, or under --data. Links are followed once, here."""
     found = asked if asked is not None or root is None else root / "sinks"
     return None if found is None else str(found.resolve())
+
+
+def _security(arguments: argparse.Namespace) -> Security:
+    try:
+        return security_of(arguments)
+    except BadSecurity as error:
+        raise UsageError(str(error)) from error
 
 
 def _sizes(path: Path | None) -> dict[str, Size]:

@@ -13,6 +13,7 @@ from evertide.cli.sizes import size_table
 from evertide.cli.stores import Opened
 from evertide.cli.watch import Watch
 from evertide.controller.compute import ComputeClient, socket_path
+from evertide.controller.dropped import DropKeeper
 from evertide.controller.expiry import ExpiryKeeper
 from evertide.controller.orchestrator import SUPERVISOR, wanted_processes
 from evertide.controller.readiness import Readiness
@@ -66,6 +67,7 @@ class ReplicaKeeper:
             ReconfigurationKeeper(catalog, self._compute, clock).run(),
             ExpiryKeeper(catalog, clock).run(),
             self._replacements.run(),
+            DropKeeper(catalog, clock, partial(append_with_shards, catalog, clock)).run(),
         )
 
     async def _follow(self) -> None:
