@@ -1,9 +1,15 @@
 # Needs python3.11 or newer with pip, and nothing else: Java, node and PostgreSQL come as wheels.
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# Of several the quickest build is taken, unless PYTHON names one.
+PYTHON ?=
+ANY_PYTHON := $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/setup.stamp
 NODE := tests/wire/node
+# dbt does not get on with our versions of what both depend on, so it lives apart.
+DBT := .venv-dbt
+DBT_STAMP := $(DBT)/setup.stamp
+DBT_PINS := tests/wire/clients/dbt/constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest
 
@@ -12,16 +18,22 @@ PYTEST := $(BIN)/python -m pytest
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-setup: $(STAMP) ## install, with pinned versions
+setup: $(STAMP) $(DBT_STAMP) ## install, with pinned versions
 
 # Build backends are installed with the same pins, so isolation (which ignores them) is off:
 # hatchling builds this project, setuptools pyspark, which is published as source only.
 $(STAMP): pyproject.toml constraints.txt $(NODE)/package.json
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	test -x $(BIN)/python || $(ANY_PYTHON) tools/make_venv.py $(VENV) $(PYTHON)
 	$(PIP) hatchling editables setuptools
 	$(PIP) --no-build-isolation --editable '.[dev]'
 	$(BIN)/npm install --prefix $(NODE) --no-package-lock --no-audit --no-fund --ignore-scripts \
 	    --omit=optional --loglevel=error
+	touch $@
+
+$(DBT_STAMP): $(STAMP) $(DBT_PINS)
+	test -x $(DBT)/bin/python || $(shell command -v python3.11 || command -v python3) -m venv $(DBT)
+	$(DBT)/bin/python -m pip install --quiet --disable-pip-version-check \
+	    --constraint $(DBT_PINS) dbt-core dbt-materialize
 	touch $@
 
 run: $(STAMP) ## the demo: a server, a source, views changing
@@ -34,7 +46,7 @@ check: $(STAMP) ## format, lint, types, layers, tidy
 	$(BIN)/lint-imports
 	$(PYTEST) -q tests/test_tidy.py
 
-test: $(STAMP) ## every promise, cheapest first; all but those marked slow
+test: $(STAMP) $(DBT_STAMP) ## every promise, cheapest first; all but those marked slow
 	$(PYTEST) $(ARGS)
 
 slow: $(STAMP) ## soak, thousands of seeds, long fault runs
