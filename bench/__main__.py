@@ -14,6 +14,7 @@ from pathlib import Path
 
 from bench import (
     catalog,
+    clients,
     clusters,
     crossover,
     idle_views,
@@ -43,6 +44,7 @@ MEASURES: Mapping[str, Callable[[Place], Sequence[Figure]]] = {
     "insert": statements.measure_insert,
     "select": statements.measure_select,
     "lookup": statements.measure_lookup,
+    "clients": clients.measure,
     "join": joined.measure,
     "idle": idle_views.measure,
     "subscribe": subscribe.measure,
