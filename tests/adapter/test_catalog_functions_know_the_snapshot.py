@@ -78,7 +78,7 @@ EXPRESSIONS: dict[str, Datum] = {
     "pg_get_indexdef('i'::regclass, 1, true)": '"B c"',
     "pg_get_indexdef('i'::regclass, 2, true)": "a",
     "pg_get_indexdef('i'::regclass, 3, true)": None,
-    "pg_get_function_arguments('upper'::regproc)": "text",
+    "pg_get_function_arguments('initcap'::regproc)": "text",
     "pg_get_function_result('pg_options_to_table'::regproc)": (
         "TABLE(option_name text, option_value text)"
     ),

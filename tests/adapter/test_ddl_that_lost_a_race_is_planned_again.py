@@ -80,11 +80,11 @@ async def outcome(connection: Connection, text: str) -> str:
         (
             "DROP VIEW x",
             "ALTER VIEW IF EXISTS x RENAME TO y",
-            "ALTER VIEW; unknown catalog item 'x', skipping",
+            'ALTER VIEW; VIEW "x" does not exist, skipping',
         ),
         ("DROP VIEW x", "ALTER VIEW x RENAME TO y", "42P01"),
         ("CREATE VIEW y AS SELECT 1", "ALTER VIEW x RENAME TO y", "42P07"),
-        ("DROP VIEW x", "DROP VIEW IF EXISTS x", 'DROP VIEW; view "x" does not exist, skipping'),
+        ("DROP VIEW x", "DROP VIEW IF EXISTS x", 'DROP VIEW; VIEW "x" does not exist, skipping'),
         ("DROP VIEW x", "CREATE VIEW v AS SELECT a FROM x", "42P01"),
         ("CREATE VIEW v AS SELECT a FROM x", "DROP VIEW x", "2BP01"),
         ("CREATE VIEW v AS SELECT a FROM x", "DROP VIEW x CASCADE", "DROP VIEW"),

@@ -15,7 +15,7 @@ import pytest
 from evertide.adapter.planning import Planner, parse
 from evertide.adapter.rights.check import authorize
 from evertide.adapter.session import Login, Session
-from evertide.adapter.transaction import Transaction
+from evertide.adapter.transaction import Span, Transaction
 from evertide.adapter.variables import Variables
 from evertide.catalog.replacement_ops import FinishHandoverOp
 from evertide.catalog.snapshot import Snapshot
@@ -357,7 +357,7 @@ def test_a_transaction_that_has_read_looks_back() -> None:
     joe = role_id(database.snapshot, "joe")
     session = Session("joe", Variables({"cluster": "default"}), Login(joe, False, False))
     planner.request(parsed, (), (), session, database.snapshot)
-    session.transaction = Transaction(explicit=True)
+    session.transaction = Transaction(Span.BLOCK)
     planner.request(parsed, (), (), session, database.snapshot)
     session.transaction.start_reading(Timestamp(5))
     with pytest.raises(InsufficientPrivilege, match=r'TABLE "materialize\.s\.t"'):

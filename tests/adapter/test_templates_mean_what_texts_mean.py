@@ -81,12 +81,16 @@ SAME = [
     ("INSERT INTO t (a, c, d) VALUES ({}, '{}', '{}')", "itd"),
     ("INSERT INTO t VALUES ({}, {}, '{}', '{}', {}, '{}', {}, 't', '1 day')", "iitdisi"),
     ("update t set c = 'x''{}' where a >= {}", "ti"),
+    ("INSERT INTO t (a, n, f) VALUES ({}, {}, {})", "inn"),
+    ("UPDATE t SET n = {}, f = {} WHERE n = {} OR f <= {}", "nnnn"),
+    ("DELETE FROM t WHERE n IN ({}, {}) AND f > {}", "nnn"),
 ]
 
 
 def drawn(shape: str, kind: str, draw: random.Random) -> str:
     values = {
         "i": lambda: str(draw.randint(-200, 200)),
+        "n": lambda: f"{draw.randint(-200, 200)}.{draw.choice(['0', '00', '5', '07', '555'])}",
         "t": lambda: "".join(draw.choices(["a", "''", " ", "é", "7"], k=4)),
         "s": lambda: "".join(draw.choices("xyz", k=2)),
         "d": lambda: f"20{draw.randint(10, 30)}-0{draw.randint(1, 9)}-1{draw.randint(0, 9)}",
@@ -116,6 +120,11 @@ def test_the_same_for_all_values(database: Database, shape: str, kind: str) -> N
         (["UPDATE t SET v = 'a'", "UPDATE t SET v = 'b'"], "UPDATE t SET v = 'long'"),
         # smallint + integer is an integer, which smallint + parameter is not.
         (["UPDATE t SET a = b + 1", "UPDATE t SET a = b + 2"], "UPDATE t SET a = b + 3"),
+        (["UPDATE t SET n = 1.5", "UPDATE t SET n = 2.5"], "UPDATE t SET n = -0.0"),
+        (["UPDATE t SET f = 1.5", "UPDATE t SET f = 2.5"], "UPDATE t SET f = -0.0"),
+        (["UPDATE t SET a = 1.0", "UPDATE t SET a = 2.0"], "UPDATE t SET a = 3.5"),
+        (["DELETE FROM t WHERE a < 1.0", "DELETE FROM t WHERE a < 2.0"],
+         "DELETE FROM t WHERE a < 3.5"),
         # Where the constant's own type counts.
         (["UPDATE t SET c = 1 || c", "UPDATE t SET c = 2 || c"], "UPDATE t SET c = 3 || c"),
     ],
@@ -152,7 +161,13 @@ def test_texts_without_template(text: str) -> None:
         ("DELETE FROM t1 WHERE a2 = -5", "DELETE FROM t1 WHERE a2 = $1", ("-5",)),
         ("DELETE FROM t WHERE f = -0", "DELETE FROM t WHERE f = $1", ("0",)),
         ("DELETE FROM t WHERE f = 007", "DELETE FROM t WHERE f = $1", ("7",)),
-        ("DELETE FROM t WHERE a - 5 = 1.5", "DELETE FROM t WHERE a - $1 = 1.5", ("5",)),
+        ("DELETE FROM t WHERE a - 5 = 1.5", "DELETE FROM t WHERE a - $1 = $2", ("5", "1.5")),
+        ("DELETE FROM t WHERE n = -0.50", "DELETE FROM t WHERE n = $1", ("-0.50",)),
+        ("DELETE FROM t WHERE f = -0.00", "DELETE FROM t WHERE f = $1", ("0",)),
+        ("DELETE FROM t WHERE f = 1.", None, ()),
+        ("DELETE FROM t WHERE f = .5", None, ()),
+        ("DELETE FROM t WHERE f = 1.5e3", None, ()),
+        ("DELETE FROM t WHERE f = 1.2.3", None, ()),
         ("DELETE FROM t WHERE f = 1e5", None, ()),
         ("DELETE FROM t WHERE c = 'it''s'", "DELETE FROM t WHERE c = $1", ("it's",)),
         ("DELETE FROM t WHERE c = ''", "DELETE FROM t WHERE c = $1", ("",)),

@@ -178,6 +178,22 @@ async def test_few_changes_do_not_bring_the_image_forward(
     assert len(made) == 2, "so many changes are not kept beside it"
 
 
+async def test_a_row_that_changes_all_the_time_brings_the_image_forward(
+    view: View, made: list[Timestamp], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(near, "MOST_PICKED", 6)
+    await view.append([((1, "x", 0.5), 1), ((2, "x", 0.5), 1)])
+    for number in range(12):
+        await view.append([((1, "x", number + 0.5), -1), ((1, "x", number + 1.5), 1)])
+        assert await view.found(view.upper - 1, equals_a(2)) == {"(2, 'x', 0.5)": 1}
+    assert len(made) == 1, "the row that was looked for has stayed the same"
+    for number in range(12, 24):
+        await view.append([((1, "x", number + 0.5), -1), ((1, "x", number + 1.5), 1)])
+        found = await view.found(view.upper - 1, equals_a(1))
+        assert found == {f"(1, 'x', {number + 1.5})": 1}
+    assert 1 < len(made) < 6, "after some changes, not after each of them"
+
+
 async def test_large_changes_bring_the_image_forward(
     view: View, made: list[Timestamp], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,7 @@ from evertide.catalog.ops import (
     CreateClusterOp,
     CreateClusterProfileOp,
     FinishReconfigurationOp,
+    NewMaterializedView,
     StartReconfigurationOp,
 )
 from evertide.catalog.service import CatalogService
@@ -47,8 +48,10 @@ from evertide.controller.reconfiguration import (
 from evertide.controller.statuses import Facts
 from evertide.vocab.errors import DuplicateObject
 from evertide.vocab.ids import ClusterId
+from evertide.vocab.refresh import RefreshSchedule
+from evertide.vocab.timestamp import Timestamp
 from tests.catalog.environment import Environment, commit
-from tests.catalog.samples import create_index, create_table, item
+from tests.catalog.samples import create, create_index, create_table, item
 
 DEADLINE_MS = 10_000
 
@@ -162,6 +165,25 @@ async def test_every_new_replica_must_be_as_far_as_the_old_ones(environment: Env
     assert caught_up(), "an old one that is silent holds nobody back"
     del told.hydration[told.new[0]]
     assert not caught_up(), "a new one that is silent has not caught up"
+
+
+async def test_a_first_refresh_that_is_to_come_is_not_waited_for(environment: Environment) -> None:
+    """Neither by the view nor by what reads it: there is nothing for them to hydrate yet."""
+    service, cluster_id = await reconfiguring(environment, pending())
+    told = Replicas(service.newest, cluster_id)
+    table = item(service.newest, "t")
+    refresh = RefreshSchedule(at=(Timestamp(900),))
+    late = NewMaterializedView(cluster_id=cluster_id, as_of=Timestamp(900), refresh=refresh)
+    snapshot = await commit(service, create("late", late, table))
+    above = NewMaterializedView(cluster_id=cluster_id, as_of=Timestamp(900))
+    snapshot = await commit(service, create("above", above, item(snapshot, "late")))
+
+    def caught_up(now_ms: int) -> bool:
+        hydration, frontiers = told.hydration, told.frontiers
+        return is_caught_up(snapshot, cluster_id, hydration, frontiers, now_ms=now_ms)
+
+    assert caught_up(899)
+    assert not caught_up(900), "from then on they have something to do"
 
 
 class Scripted:

@@ -15,6 +15,7 @@ from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
 from tests.catalog.environment import Environment, commit
 from tests.catalog.samples import TWO_COLUMNS, create_table, create_view, item
+from tests.catalog.undropping import drop
 
 
 @pytest_asyncio.fixture
@@ -46,6 +47,16 @@ async def test_each_stored_collection_has_its_size(environment: Environment) -> 
     assert [usage.object_id for usage in noted] == [item(snapshot, "t").item_id]
     assert noted[0].size_bytes > 0
     assert noted[0].collected_at_ms == environment.clock.now_ms()
+
+
+async def test_what_is_dropped_and_kept_takes_its_room(environment: Environment) -> None:
+    service, client = await filled(environment)
+    dropped = item(service.newest, "t")
+    await commit(service, drop(service.newest, dropped))
+    await StorageUsageKeeper(service, client, environment.clock).measure()
+    noted = await service.storage_usage((await service.current()).catalog_ts)
+    assert [usage.object_id for usage in noted] == [dropped.item_id]
+    assert noted[0].size_bytes > 0
 
 
 async def test_a_size_that_stays_the_same_is_noted_once(environment: Environment) -> None:

@@ -5,9 +5,11 @@ from decimal import Decimal
 from random import Random
 
 from evertide.expr.functions.row import ScalarFunction
+from evertide.expr.range_text import make_range
 from evertide.expr.relation import Types
+from evertide.persist.coding.keys import key_encoder
 from evertide.vocab.datum import Datum, Interval, Row, reduce_numeric
-from evertide.vocab.sql_type import Kind, SqlType
+from evertide.vocab.sql_type import RANGE_BASES, Kind, SqlType
 from tests.expr.special_arguments import SPECIAL
 
 _WORDS = ("", "a", "abc", "Hello World", " padded ", "50%_off", "naïve", "日本語", "x\ny", "😀b")
@@ -54,6 +56,11 @@ def _ordinary(rng: Random, kind: Kind) -> Datum:
             return Interval(rng.randrange(-3, 3), rng.randrange(-90, 90), rng.randrange(-9, 9))
         case Kind.JSONB:
             return rng.choice(('{"a":1}', "[]", "1.5"))
+        case _ if kind in RANGE_BASES:
+            base = RANGE_BASES[kind]
+            pair = [_ordinary(rng, base.kind) for _ in range(2)]
+            low, high = sorted(pair, key=key_encoder(base))
+            return make_range(base, low, high, "[)")
         case _:  # what has no sign
             return rng.randrange(100)
 

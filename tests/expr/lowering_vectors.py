@@ -34,6 +34,10 @@ def _parsed(sql_type: SqlType, *texts: str) -> list[Datum]:
     return [parse_text(sql_type, text) for text in texts]
 
 
+def _ranges(kind: Kind, *texts: str) -> list[Datum]:
+    return _parsed(SqlType(kind), *texts, "empty", "(,)")
+
+
 _TIMESTAMPS: list[Datum] = [
     TS_INFINITY,
     TS_MINUS_INFINITY,
@@ -90,6 +94,15 @@ VALUES: dict[Kind, list[Datum]] = {
     Kind.REGCLASS: [0, 1259],
     Kind.REGPROC: [0, 1],
     Kind.REGTYPE: [16, 23, 1009],
+    Kind.INT4RANGE: _ranges(Kind.INT4RANGE, "[1,5)", "[3,3]", "(,2]", "[4,)", "(-7,2147483647)"),
+    Kind.INT8RANGE: _ranges(Kind.INT8RANGE, "[1,5)", "(,2]", "[-9223372036854775808,0)"),
+    Kind.NUMRANGE: _ranges(Kind.NUMRANGE, "[1,5)", "(1,5]", "[2.5,2.5]", "(,0.1)", "(5,NaN]",
+                           "[-Infinity,Infinity]"),
+    Kind.DATERANGE: _ranges(Kind.DATERANGE, "[2024-02-29,2024-03-01]", "(,2024-02-29)",
+                            "[2024-03-02,infinity)", "(-infinity,0044-03-15 BC]"),
+    Kind.TSRANGE: _ranges(Kind.TSRANGE, "[2024-02-29 12:00,2024-03-01)", "(,2024-02-29 12:00]",
+                          "[2024-02-29 12:00,infinity]"),
+    Kind.TSTZRANGE: _ranges(Kind.TSTZRANGE, "[2024-02-29 12:00+00,2024-03-01 00:00+02)", "(,)"),
     Kind.MZ_TIMESTAMP: [0, 1, 1_700_000_000_000, 2**63 - 1],
 }  # fmt: skip
 

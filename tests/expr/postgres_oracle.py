@@ -1,6 +1,7 @@
 """What a real PostgreSQL says to the calls that our function table can make."""
 
 import math
+from collections.abc import Sequence
 from decimal import Decimal
 
 import psycopg
@@ -12,7 +13,7 @@ from evertide.expr.text_input import parse_text
 from evertide.expr.text_output import format_text
 from evertide.vocab.datum import Datum
 from evertide.vocab.errors import SqlError
-from evertide.vocab.sql_type import INT4, INT8, JSONB, Kind, SqlType
+from evertide.vocab.sql_type import INT4, INT8, JSONB, RANGE_BASES, Kind, SqlType
 
 # Types that PostgreSQL does not have.
 OURS_ALONE = {Kind.UINT2, Kind.UINT4, Kind.UINT8, Kind.MZ_TIMESTAMP, Kind.LIST, Kind.MAP}
@@ -69,12 +70,22 @@ def call(function: ScalarFunction, arguments: tuple[Datum, ...]) -> str:
     types = function.arguments
     if function.variadic:
         types += types[-1:] * (len(arguments) - len(types))
-    shown = [literal(t, datum) for t, datum in zip(types, arguments, strict=True)]
+    shown = [
+        literal(asked, datum)
+        for asked, datum in zip(asked_types(function, types), arguments, strict=True)
+    ]
+    return written(function, shown)
+
+
+def asked_types(function: ScalarFunction, types: tuple[SqlType, ...]) -> tuple[SqlType, ...]:
+    """What PostgreSQL takes where our function has these."""
     if function.name in POSITIONS or (function.name == "-" and types[0] == JSONB):
-        shown = [
-            literal(INT4, datum) if t == INT8 else text
-            for t, datum, text in zip(types, arguments, shown, strict=True)
-        ]
+        return tuple(INT4 if sql_type == INT8 else sql_type for sql_type in types)
+    return types
+
+
+def written(function: ScalarFunction, shown: Sequence[str]) -> str:
+    """The call in SQL, of arguments that are SQL already."""
     if function in CASTS:
         return f"({shown[0]})::{type_name(function.result)}"
     if function.name in FORMS:
@@ -130,6 +141,8 @@ def agree(sql_type: SqlType, ours: Datum, theirs: str | None) -> bool:
     if sql_type.kind in (Kind.FLOAT4, Kind.FLOAT8):
         assert isinstance(ours, float)
         return format_text(sql_type, ours) == theirs
+    if sql_type.kind in RANGE_BASES:  # whose numeric bounds may have trailing zeros
+        return same_elements(ours, parse_text(sql_type, theirs), sql_type)
     if sql_type.kind is Kind.ARRAY:
         return same_elements(ours, parse_text(sql_type, theirs), sql_type)
     return format_text(sql_type, ours) == theirs
@@ -140,14 +153,15 @@ def same_elements(ours: Datum, theirs: Datum, sql_type: SqlType) -> bool:
 
 
 def numerics_agree(ours: Decimal, theirs: str) -> bool:
-    """Trailing zeros do not count, and PostgreSQL may show fewer digits than our 39."""
+    """Trailing zeros do not count, and either may show fewer digits: PostgreSQL by its rules for
+    scales, ours by its 39 places."""
     other = Decimal(theirs)
     if not (ours.is_finite() and other.is_finite()):
         return str(ours) == str(other)
     exponent = other.as_tuple().exponent
     assert isinstance(exponent, int)
     digits = len(other.as_tuple().digits)
-    unit = Decimal(1).scaleb(max(exponent, other.adjusted() - min(digits, 38)))
+    unit = Decimal(1).scaleb(max(exponent, other.adjusted() - min(digits, 38), -39))
     return abs(ours - other) <= unit
 
 

@@ -17,7 +17,7 @@ from evertide.expr.functions.table import (
 )
 from evertide.vocab.datum import Datum, Interval, reduce_numeric
 from evertide.vocab.errors import SqlError, UndefinedFunction
-from evertide.vocab.sql_type import Kind, SqlType
+from evertide.vocab.sql_type import RANGE_BASES, Kind, SqlType
 from tests.expr.special_arguments import arguments_for
 
 _INTS = (
@@ -35,6 +35,7 @@ PYTHON_TYPES: dict[Kind, type] = {
     Kind.INTERVAL: Interval,
     Kind.ARRAY: tuple,
     Kind.LIST: tuple,
+    **dict.fromkeys(RANGE_BASES, tuple),
 }
 
 

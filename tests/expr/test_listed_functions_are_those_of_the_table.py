@@ -12,6 +12,7 @@ from evertide.expr.functions.procedures import (
     procedures_by_oid,
 )
 from evertide.expr.type_names import type_name
+from evertide.vocab.sql_type import TEXT
 
 # PostgreSQL has types for these, which are numbers here.
 DIFFERENT_RESULTS = {"to_regnamespace", "to_regrole"}
@@ -33,7 +34,7 @@ def test_numbers_are_unique_and_far_from_those_of_objects() -> None:
 
 def test_a_number_follows_from_the_signature_alone() -> None:
     """Stored queries may hold it."""
-    (upper,) = [p for p in procedures() if p.name == "upper"]
+    (upper,) = [p for p in procedures() if p.name == "upper" and p.arguments == (TEXT.oid,)]
     assert upper.oid == 3_115_498_974
     assert procedures_by_oid()[upper.oid] is upper
 

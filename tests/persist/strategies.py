@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from evertide.vocab.datum import (
     DATE_INFINITY,
     DATE_MINUS_INFINITY,
+    EMPTY_RANGE,
     TS_INFINITY,
     TS_MINUS_INFINITY,
     Datum,
@@ -30,6 +31,7 @@ from evertide.vocab.sql_type import (
     NAME,
     NUMERIC,
     OID,
+    RANGE_BASES,
     TEXT,
     TIME,
     TIMESTAMP,
@@ -38,6 +40,7 @@ from evertide.vocab.sql_type import (
     Kind,
     SqlType,
     array_of,
+    map_of,
 )
 
 UINT2, UINT4, UINT8 = SqlType(Kind.UINT2), SqlType(Kind.UINT4), SqlType(Kind.UINT8)
@@ -106,6 +109,19 @@ for _element in (INT4, NUMERIC, INTERVAL, TEXT, FLOAT8, UINT8):
 DATUMS[SqlType(Kind.LIST, element=SqlType(Kind.LIST, element=INT8))] = st.lists(
     st.none() | st.lists(DATUMS[INT8] | st.none(), max_size=2).map(tuple), max_size=2
 ).map(tuple)
+DATUMS[map_of(NUMERIC)] = st.dictionaries(_text, numerics | st.none(), max_size=3).map(
+    lambda pairs: tuple(sorted(pairs.items()))
+)
+
+
+def _range(lower: Datum, upper: Datum, has_lower: bool, has_upper: bool) -> Datum:
+    return lower, upper, has_lower and lower is not None, has_upper and upper is not None
+
+
+for _kind, _base in RANGE_BASES.items():
+    _bounds = DATUMS[_base] | st.none()
+    _ranges = st.builds(_range, _bounds, _bounds, st.booleans(), st.booleans())
+    DATUMS[SqlType(_kind)] = _ranges | st.just(EMPTY_RANGE)
 
 
 def column(sql_type: SqlType) -> st.SearchStrategy[list[Datum]]:

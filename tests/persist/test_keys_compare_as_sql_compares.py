@@ -19,7 +19,7 @@ from evertide.persist.coding.encoding import (
     encode_numeric,
     encode_row_key,
 )
-from evertide.vocab.datum import Datum, Interval, Row
+from evertide.vocab.datum import EMPTY_RANGE, Datum, Interval, Row
 from evertide.vocab.sql_type import (
     BYTEA,
     FLOAT4,
@@ -28,6 +28,7 @@ from evertide.vocab.sql_type import (
     INTERVAL,
     JSONB,
     NUMERIC,
+    RANGE_BASES,
     TEXT,
     Kind,
     SqlType,
@@ -35,6 +36,7 @@ from evertide.vocab.sql_type import (
 )
 from tests.persist.strategies import BPCHAR, DATUMS, numerics
 
+Pairs = tuple[tuple[str, Datum], ...]
 EVERY_TYPE = sorted(DATUMS, key=str)
 
 
@@ -72,6 +74,28 @@ def compare_json(left: object, right: object, *, top: bool = True) -> int:
     return next((found for found in pairs if found), 0)
 
 
+def compare_maps(sql_type: SqlType, left: Pairs, right: Pairs) -> int:
+    """Pair by pair; one that has more is greater."""
+    assert sql_type.element is not None
+    for (a_key, a_value), (b_key, b_value) in zip(left, right, strict=False):
+        found = compare_plain(a_key, b_key) or compare(sql_type.element, a_value, b_value)
+        if found:
+            return found
+    return compare_plain(len(left), len(right))
+
+
+def compare_ranges(base: SqlType, left: Row, right: Row) -> int:
+    """Empty first; then by the lower bounds, then by the upper ones."""
+    if EMPTY_RANGE in (left, right):
+        return (right == EMPTY_RANGE) - (left == EMPTY_RANGE)
+    if None in (left[0], right[0]):
+        low = (right[0] is None) - (left[0] is None)
+    else:
+        low = compare(base, left[0], right[0]) or bool(right[2]) - bool(left[2])
+    both = None not in (left[1], right[1])
+    return low or compare(base, left[1], right[1]) or (both and bool(left[3]) - bool(right[3]))
+
+
 def compare(sql_type: SqlType, left: Datum, right: Datum) -> int:
     """SQL's comparison, NULL last."""
     if left is None or right is None:
@@ -83,6 +107,10 @@ def compare(sql_type: SqlType, left: Datum, right: Datum) -> int:
             assert isinstance(right, tuple)
             pairs = (compare(sql_type.element, a, b) for a, b in zip(left, right, strict=False))
             return next((found for found in pairs if found), compare_plain(len(left), len(right)))
+        case SqlType(kind=Kind.MAP):
+            return compare_maps(sql_type, left, right)  # type: ignore[arg-type]
+        case SqlType(kind=kind) if kind in RANGE_BASES:
+            return compare_ranges(RANGE_BASES[kind], left, right)  # type: ignore[arg-type]
         case SqlType(kind=Kind.FLOAT4 | Kind.FLOAT8 | Kind.NUMERIC):
             return compare_with_nan(left, right)  # type: ignore[arg-type]
         case SqlType(kind=Kind.INTERVAL):

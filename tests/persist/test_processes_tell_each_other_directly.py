@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from evertide.persist.handle import PersistClient
+from evertide.persist.push.attention import Attention
 from evertide.persist.push.doorbell import Doorbell
 from evertide.persist.push.hub import HubClient, HubServer
 from evertide.persist.store.memory import MemoryBlob
@@ -40,11 +41,25 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.002)
 
 
+def listening(directory: Path, heard: Heard) -> Doorbell:
+    """A bell that wants to be told of everything."""
+    bell = Doorbell(directory)
+    bell.attention.want(None)
+    bell.start(heard)
+    return bell
+
+
+def wanting(directory: Path, name: str, *shard_ids: ShardId | None) -> None:
+    """Marks of a process that is not one of ours."""
+    attention = Attention(directory, name)
+    for shard_id in shard_ids:
+        attention.want(shard_id)
+    attention.show()
+
+
 async def test_from_any_thread_to_all_others_and_not_to_itself(tmp_path: Path) -> None:
-    bells = [Doorbell(tmp_path / "bells") for _ in range(3)]
-    heard = [Heard() for _ in bells]
-    for bell, one in zip(bells, heard, strict=True):
-        bell.start(one)
+    heard = [Heard() for _ in range(3)]
+    bells = [listening(tmp_path / "bells", one) for one in heard]
     thread = threading.Thread(target=bells[0].ring, args=([S1, S2],))
     thread.start()
     await asyncio.to_thread(thread.join)
@@ -56,9 +71,8 @@ async def test_from_any_thread_to_all_others_and_not_to_itself(tmp_path: Path) -
 
 
 async def test_more_than_a_message_holds_is_told_as_everything(tmp_path: Path) -> None:
-    ours, theirs, heard = Doorbell(tmp_path / "b"), Doorbell(tmp_path / "b"), Heard()
-    ours.start(Heard())
-    theirs.start(heard)
+    heard = Heard()
+    ours, theirs = listening(tmp_path / "b", Heard()), listening(tmp_path / "b", heard)
     assert ours.ring([ShardId(f"shard-{n}-{'x' * 50}") for n in range(2_000)])
     await until(lambda: heard.told == [None])
     ours.close()
@@ -67,15 +81,15 @@ async def test_more_than_a_message_holds_is_told_as_everything(tmp_path: Path) -
 
 async def test_who_was_killed_is_forgotten(tmp_path: Path) -> None:
     directory = tmp_path / "bells"
-    ours, heard, theirs = Doorbell(directory), Heard(), Doorbell(directory)
-    ours.start(Heard())
-    theirs.start(heard)
+    heard = Heard()
+    ours, theirs = listening(directory, Heard()), listening(directory, heard)
     left = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     left.bind(str(directory / "left-behind"))
     left.close()
+    wanting(directory, "left-behind", S1, S2)
     assert ours.ring([S1])
     await until(lambda: heard.named == {S1})
-    assert not (directory / "left-behind").exists()
+    assert list(directory.glob("left-behind*")) == []
     ours.close()
     theirs.close()
 
@@ -92,6 +106,7 @@ async def test_who_does_not_keep_up_is_told_by_the_hub(tmp_path: Path) -> None:
     await until(lambda: heard.told == [None])
     full = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     full.bind(str(tmp_path / "hub.b" / "full"))
+    wanting(tmp_path / "hub.b", "full", None)
     for number in range(2_000):
         ours.publish([ShardId(f"shard-{number}")])
         await asyncio.sleep(0)

@@ -13,6 +13,7 @@ import pytest
 from evertide.persist.coding.arrow_inline import decode_arrow, encode_arrow
 from evertide.persist.coding.encoding import (
     arrow_type,
+    decode_column,
     decode_numeric,
     encode_column,
     encode_key,
@@ -40,7 +41,14 @@ from evertide.persist.store.memory import MemoryBlob, MemoryStore
 from evertide.persist.store.protocol import CompareAndSet
 from evertide.persist.upkeep.merge import to_keys
 from evertide.persist.upkeep.row_hash import row_hashes
-from evertide.vocab.datum import TS_INFINITY, Datum, Interval, reduce_numeric
+from evertide.vocab.datum import (
+    EMPTY_RANGE,
+    TS_INFINITY,
+    Datum,
+    Interval,
+    Row,
+    reduce_numeric,
+)
 from evertide.vocab.ids import GlobalId, ShardId
 from evertide.vocab.relation_desc import relation_desc
 from evertide.vocab.sql_type import (
@@ -60,11 +68,14 @@ from evertide.vocab.sql_type import (
     Kind,
     SqlType,
     array_of,
+    list_of,
+    map_of,
 )
 from evertide.vocab.timestamp import MIN_TS, Timestamp
 from evertide.vocab.update import Update
 from tests.persist.strategies import BPCHAR, UINT8
 
+INT4RANGE = SqlType(Kind.INT4RANGE)
 GOLDEN = Path(__file__).parent / "golden"
 # By file: the checksum that states keep of it. The second has page checksums, and no dictionaries
 # of floats.
@@ -110,6 +121,10 @@ KEYS: list[tuple[SqlType, Datum, str]] = [
     (array_of(INT4), (1, None), "010180000000000000010200"),
     (JSONB, '{"a":[1,null],"b":true}', "010700000002016100060000000204c000110002016200050101"),
     (JSONB, "[]", "0101"),
+    (map_of(INT4), (("a", 1), ("b", None)), "010161000180000000000000010162000200"),
+    (INT4RANGE, (1, 5, True, False), "01010180000000000000010001800000000000000500"),
+    (INT4RANGE, (None, None, False, False), "01010002"),
+    (INT4RANGE, EMPTY_RANGE, "0100"),
 ]
 
 DESC = relation_desc(
@@ -131,10 +146,12 @@ INLINE = (
     "00000000000000cfffffffffffffffffa77b2261223a317dc410000102030405060708090a0b0c0d0e0fc3cf7f"
     "ffffffffffffffc401009193bc5b223232303132222c226469766973696f6e206279207a65726f225d0801"
 )
+MAPS_INLINE = "01929193070193929192a16192a3312e35c0940105c3c2929094c0c0c3c392c0c090"
 KIND_NAMES = (
     "bool", "int2", "int4", "int8", "float4", "float8", "numeric", "text", "varchar", "bpchar",
     "name", "char", "bytea", "date", "time", "timestamp", "timestamptz", "interval", "uuid",
     "jsonb", "oid", "regclass", "regproc", "regtype", "uint2", "uint4", "uint8", "mz_timestamp",
+    "int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange",
 )  # fmt: skip
 # What a shard's schemas call the types of its columns.
 TYPE_NAMES: list[tuple[SqlType, str]] = [
@@ -146,6 +163,8 @@ TYPE_NAMES: list[tuple[SqlType, str]] = [
     (array_of(SqlType(Kind.VARCHAR, length=5)), "varchar[]"),
     (SqlType(Kind.LIST, element=SqlType(Kind.LIST, element=INT8)), "int8 list list"),
     (SqlType(Kind.LIST, element=array_of(TEXT)), "text[] list"),
+    (map_of(list_of(INT8)), "map[int8 list]"),
+    (array_of(map_of(array_of(TEXT))), "map[text[]][]"),
 ]
 ROW_HASHES = ["3b8d207fe305e592", "5d2285455d76f4b3", "c88311b5099e049f", "4e1de25c995300b5"]
 STATE_1_BYTES = (
@@ -203,6 +222,36 @@ def test_column() -> None:
     assert encode_column(NUMERIC, [Decimal(1), None]).to_pylist() == [b"\xc0\x00\x11\x00", None]
     months = encode_column(INTERVAL, [Interval(1, 2, 3)]).to_pylist()
     assert months == [{"months": 1, "days": 2, "micros": 3}]
+
+
+def test_columns_of_maps_and_ranges() -> None:
+    maps: list[Datum] = [(("a", Decimal(1)), ("b", None)), (), None]
+    pairs = [{"key": "a", "value": b"\xc0\x00\x11\x00"}, {"key": "b", "value": None}]
+    stored = encode_column(map_of(NUMERIC), maps)
+    assert stored.to_pylist() == [pairs, [], None]
+    assert decode_column(map_of(NUMERIC), stored) == maps
+    ranges: list[Datum] = [(1, None, True, False), (None, 2, False, False), EMPTY_RANGE, None]
+    stored = encode_column(INT4RANGE, ranges)
+    assert stored.to_pylist() == [
+        {"lower": 1, "upper": None, "bounds": 1},
+        {"lower": None, "upper": 2, "bounds": 0},
+        {"lower": None, "upper": None, "bounds": 3},
+        None,
+    ]
+    assert decode_column(INT4RANGE, stored) == ranges
+
+
+def test_maps_and_ranges_inline() -> None:
+    desc = relation_desc(("m", map_of(list_of(NUMERIC))), ("r", INT4RANGE))
+    rows: list[Row] = [
+        ((("a", (Decimal("1.5"), None)),), (1, 5, True, False)),
+        ((), EMPTY_RANGE),
+        (None, None),
+    ]
+    updates = [Update(row, Timestamp(7), 1) for row in rows]
+    payload = encode_inline(updates)
+    assert payload.hex() == MAPS_INLINE
+    assert decode_inline(desc, payload).updates() == updates
 
 
 def test_inline_batch() -> None:

@@ -10,7 +10,9 @@ from typing import TypeAlias
 
 from evertide.adapter.client import (
     CommandResponse,
+    Credentials,
     EmptyResponse,
+    Portal,
     Prepared,
     Response,
     RowsResponse,
@@ -25,6 +27,7 @@ from evertide.pgwire.server import PgServer
 from evertide.vocab.datum import Datum, Row
 from evertide.vocab.errors import QueryCanceled, UndefinedTable
 from evertide.vocab.relation_desc import RelationDesc
+from evertide.vocab.scram import Verifier, decoy_verifier
 from evertide.vocab.sql_type import INT2, INT4, INT8, TEXT, SqlType
 
 Body: TypeAlias = Callable[["ScriptedSession", Sequence[Datum]], Awaitable[Response]]
@@ -70,6 +73,7 @@ class ScriptedSession:
     texts: list[str] = field(default_factory=list)
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     closed: threading.Event = field(default_factory=threading.Event)
+    names: "ScriptedNames" = field(default_factory=lambda: ScriptedNames())
 
     @property
     def transaction_status(self) -> TransactionStatus:
@@ -118,9 +122,9 @@ class ScriptedSession:
         self.status = _TRANSACTION_VERBS[verb]
         return CommandResponse(verb.split()[0])
 
-    def cursor_desc(self, name: str) -> RelationDesc | None:
-        assert name, "the unnamed portal is never a cursor"
-        return None
+    @property
+    def shared(self) -> "ScriptedNames":
+        return self.names
 
     async def end_implicit(self, *, failed: bool) -> None:
         self.ends.append(failed)
@@ -141,6 +145,19 @@ class ScriptedSession:
     async def wait_for_cancel(self) -> Response:
         await self.cancelled.wait()
         raise QueryCanceled("canceling statement due to user request")
+
+
+@dataclass
+class ScriptedNames:
+    """Names that nothing but the protocol gives."""
+
+    statements: dict[str, Prepared] = field(default_factory=dict)
+    portals: dict[str, Portal] = field(default_factory=dict)
+    float_digits: int = 1
+    pipelined: bool = False
+
+    def check_described(self, prepared: Prepared) -> None:
+        assert prepared in self.statements.values()
 
 
 @dataclass
@@ -188,6 +205,12 @@ class ScriptedFactory:
     script: dict[str, Line]
     sessions: list[ScriptedSession] = field(default_factory=list)
     refusal: Exception | None = None
+    # Users and their passwords, for servers that demand them.
+    verifiers: dict[str, Verifier] = field(default_factory=dict)
+
+    async def credentials(self, user: str) -> Credentials:
+        known = self.verifiers.get(user)
+        return Credentials(known or decoy_verifier(b"of the script", user), known is not None)
 
     async def open_session(self, parameters: dict[str, str], *, internal: bool) -> SessionClient:
         if self.refusal is not None:
@@ -233,12 +256,14 @@ def running_server(
     *,
     limits: Limits | None = None,
     tls: ssl.SSLContext | None = None,
+    passwords: bool = False,
     new_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop,
 ) -> Iterator[RunningServer]:
     loop = new_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    running = RunningServer(ScriptedFactory({}), loop, PgServer(limits=limits, tls=tls))
+    server = PgServer(limits=limits, tls=tls, passwords=passwords)
+    running = RunningServer(ScriptedFactory({}), loop, server)
 
     async def start() -> None:
         running.host, running.port = await running.server.start(

@@ -8,10 +8,15 @@ import pytest
 
 from evertide.adapter.client import CommandResponse, Response, RowsResponse, TransactionStatus
 from evertide.vocab.datum import Datum
-from evertide.vocab.errors import Notice, SerializationFailure, UndefinedColumn
+from evertide.vocab.errors import (
+    DivisionByZero,
+    Notice,
+    SerializationFailure,
+    UndefinedColumn,
+)
 from evertide.vocab.relation_desc import relation_desc
 from evertide.vocab.sql_type import INT4
-from tests.pgwire.raw import RawClient, message, query, tags
+from tests.pgwire.raw import SYNC, RawClient, bind, execute, message, parse, query, tags
 from tests.pgwire.scripted import RunningServer, ScriptedSession
 from tests.support.postgres import PSQL
 
@@ -147,3 +152,20 @@ def test_show_and_explain_count_no_rows(server: RunningServer) -> None:
     with psycopg.connect(server.dsn) as connection:
         assert connection.execute("SHOW x").statusmessage == "SHOW"
         assert connection.execute("INSERT RETURNING").statusmessage == "INSERT 0 1"
+
+
+def test_columns_are_told_before_a_row_fails(server: RunningServer) -> None:
+    """A query that failed while it ran has columns; one that never ran has none."""
+    columns = relation_desc(("one", INT4))
+
+    async def fails(session: ScriptedSession, _: Sequence[Datum]) -> Response:
+        session.events.unfinished = columns
+        raise DivisionByZero("division by zero")
+
+    server.say("FAILS", fails)
+    server.say("NEVER RUNS", DivisionByZero("division by zero"))
+    with RawClient(server) as client:
+        client.start()
+        assert tags(client.ask(query("FAILS"))) == "TEZ"
+        assert tags(client.ask(query("NEVER RUNS"))) == "EZ"
+        assert tags(client.ask(parse("FAILS"), bind(), execute(), SYNC)) == "12EZ"

@@ -26,6 +26,7 @@ from evertide.pgwire.requests import (
     Send,
     SessionOpened,
 )
+from evertide.pgwire.startup import Gate
 from evertide.vocab.errors import SerializationFailure
 from tests.pgwire.scripted import Line, ScriptedSession
 
@@ -52,7 +53,7 @@ def drive(
 
 
 def started() -> tuple[Machine, ScriptedSession]:
-    machine = Machine(BackendKey(7, 9), offers_tls=False)
+    machine = Machine(BackendKey(7, 9), Gate())
     session = ScriptedSession(SCRIPT, {}, internal=False)
     requests = drive(
         machine, StartupMessage(3, 0, {"user": "u"}), {OpenSession: SessionOpened(session)}
@@ -98,7 +99,7 @@ def test_a_failed_statement_fails_the_transaction() -> None:
 
 
 def test_cancel_and_terminate_end_the_connection() -> None:
-    machine = Machine(BackendKey(7, 9), offers_tls=False)
+    machine = Machine(BackendKey(7, 9), Gate())
     requests = drive(machine, CancelRequest(1, 2), {})
     assert requests == [CancelBackend(BackendKey(1, 2)), Disconnect(with_reason=False)]
     machine, _ = started()

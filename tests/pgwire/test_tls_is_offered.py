@@ -1,58 +1,24 @@
 """With a certificate the server speaks TLS to those who ask; without, it says no."""
 
-import datetime
 import socket
 import ssl
 from collections.abc import Iterator
-from pathlib import Path
 
 import asyncpg
 import psycopg
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from evertide.adapter.client import RowsResponse
 from evertide.vocab.relation_desc import relation_desc
 from evertide.vocab.sql_type import INT4, TEXT
 from tests.pgwire.raw import SSL_REQUEST, RawClient, startup
 from tests.pgwire.scripted import RunningServer, running_server
+from tests.support.certificate import server_context, write_certificate
 
 
 @pytest.fixture(scope="module")
 def context(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
-    path = write_certificate(tmp_path_factory.mktemp("tls"))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(path)
-    return context
-
-
-def write_certificate(directory: Path) -> Path:
-    """A key and a certificate for localhost, signed by itself."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .sign(key, hashes.SHA256())
-    )
-    path = directory / "server.pem"
-    private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    path.write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
-    return path
+    return server_context(write_certificate(tmp_path_factory.mktemp("tls")))
 
 
 @pytest.fixture

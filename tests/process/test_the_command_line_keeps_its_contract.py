@@ -27,6 +27,10 @@ def _evertide(*arguments: str) -> subprocess.CompletedProcess[str]:
         (["--sizes", "no-such-sizes.json"], "no-such-sizes.json cannot be read"),
         (["--tick-engine", "steam"], "auto, spark"),
         (["--sql-addr", "0.0.0.0:6875"], "loopback"),
+        (["--sql-addr", "0.0.0.0:6875", "--auth", "scram-sha-256"], "--tls-cert"),
+        (["--auth", "guess"], "trust, scram-sha-256"),
+        (["--tls-cert", "no-such.pem"], "belong together"),
+        (["--tls-cert", "no-such.pem", "--tls-key", "no-such.pem"], "No such file"),
         (["--adapters", "0"], "--adapters"),
     ],
 )

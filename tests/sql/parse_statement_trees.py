@@ -12,6 +12,7 @@ from evertide.sql.syntax import option as o
 from evertide.sql.syntax import query as q
 from evertide.sql.syntax.statement import Statement
 from tests.sql.parse_external_trees import external
+from tests.sql.parse_named_trees import named_statement
 from tests.sql.parse_replacement_trees import replacement_statement
 from tests.sql.parse_role_trees import role_statement
 from tests.sql.parse_trees import (
@@ -127,7 +128,7 @@ def _replica(rng: Random) -> o.ReplicaDefinition:
 
 
 def _on_refresh(rng: Random) -> o.OptionGroup:
-    estimate = o.Option("HYDRATION TIME ESTIMATE", option_value(rng))
+    estimate = o.Option("HYDRATION TIME ESTIMATE", string(rng))
     return o.OptionGroup("ON REFRESH", some(rng, lambda: estimate, 0, 1))
 
 
@@ -155,7 +156,7 @@ def view_options(rng: Random) -> tuple[o.Option, ...]:
         lambda: o.Option("REFRESH", o.Refresh("ON COMMIT")),
         lambda: o.Option("REFRESH", o.Refresh("AT CREATION")),
         lambda: o.Option("REFRESH", o.Refresh("AT", moment())),
-        lambda: o.Option("REFRESH", o.Refresh("EVERY", moment(), maybe(rng, moment))),
+        lambda: o.Option("REFRESH", o.Refresh("EVERY", string(rng), maybe(rng, moment))),
     )
 
 
@@ -226,6 +227,7 @@ def definition(rng: Random) -> Statement:
     makers: list[Callable[[], Statement]] = [
         lambda: role_statement(rng),
         lambda: replacement_statement(rng),
+        lambda: named_statement(rng),
         lambda: d.CreateTableStatement(
             name(rng),
             some(rng, lambda: _column(rng)),

@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from evertide.persist.coding.batch import COLUMNAR_ROWS
 from evertide.sql.parser.entry import parse_statement
 from evertide.sql.parser.literal_json import rows_as_json
 from evertide.sql.parser.literal_rows import BULK_ROWS
@@ -56,9 +57,9 @@ def outcome(database: Database, sql: str) -> tuple[object, ...]:
         return ("error", error.code, error.message, error.position)
 
 
-def listed(rng: Random, *, strangers: bool) -> str:
+def listed(rng: Random, *, strangers: bool, least: int = BULK_ROWS) -> str:
     kinds = list(COLUMNS.values())
-    rows = [[rng.choice(kind) for kind in kinds] for _ in range(BULK_ROWS + rng.randrange(4))]
+    rows = [[rng.choice(kind) for kind in kinds] for _ in range(least + rng.randrange(4))]
     if strangers:
         rows[rng.randrange(len(rows))][rng.randrange(len(kinds))] = rng.choice(STRANGERS)
     comma = rng.choice([",", ", ", " , ", ",\n"])
@@ -84,7 +85,7 @@ def test_insert(seed: int, database: Database) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_plain_lists_are_read_as_columns(seed: int, database: Database) -> None:
-    text = listed(Random(seed), strangers=False)
+    text = listed(Random(seed), strangers=False, least=COLUMNAR_ROWS)
     plan = database.plan(f"INSERT INTO t VALUES {text}")
     assert isinstance(plan, InsertPlan)
     assert isinstance(plan.source, LiteralColumns), "or else it was slow"

@@ -56,7 +56,7 @@ def test_a_comment_is_kept_changed_and_taken_away(
     ("sql", "code", "message"),
     [
         ("COMMENT ON TABLE x IS 'x'", "42P01", "unknown catalog item 'x'"),
-        ("COMMENT ON TABLE v IS 'x'", "42809", '"v" is not a table'),
+        ("COMMENT ON TABLE v IS 'x'", "42809", "v is a view not a table"),
         ("COMMENT ON COLUMN t.x IS 'x'", "42703", 'column "t.x" does not exist'),
         (
             "COMMENT ON COLUMN i.a IS 'x'",

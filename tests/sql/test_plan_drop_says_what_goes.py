@@ -97,10 +97,10 @@ KEPT = [
         'cannot drop cluster "c" because other objects depend on it',
         'index "in_c" runs in cluster "c"',
     ),
-    ("DROP TABLE v", "42809", '"v" is not a table', None),
-    ("DROP VIEW m", "42809", '"m" is not a view', None),
-    ("DROP INDEX t", "42809", '"t" is not an index', None),
-    ("DROP TABLE IF EXISTS v", "42809", '"v" is not a table', None),
+    ("DROP TABLE v", "42809", "v is a view not a table", None),
+    ("DROP VIEW m", "42809", "m is not a view", None),
+    ("DROP INDEX t", "42809", "t is a table not an index", None),
+    ("DROP TABLE IF EXISTS v", "42809", "v is a view not a table", None),
     ("DROP TABLE nope", "42P01", "unknown catalog item 'nope'", None),
     ("DROP SCHEMA nope", "3F000", "unknown schema 'nope'", None),
     ("DROP DATABASE nope", "3D000", "unknown database 'nope'", None),
@@ -130,13 +130,13 @@ def test_what_keeps_it(
 
 def test_if_exists_is_told_in_a_notice(database: Database) -> None:
     for sql, message in (
-        ("DROP TABLE IF EXISTS nope", 'table "nope" does not exist, skipping'),
-        ("DROP TABLE IF EXISTS nope.t", 'table "nope.t" does not exist, skipping'),
-        ("DROP MATERIALIZED VIEW IF EXISTS x", 'materialized view "x" does not exist, skipping'),
-        ("DROP SCHEMA IF EXISTS nope", 'schema "nope" does not exist, skipping'),
-        ("DROP CLUSTER IF EXISTS nope", 'cluster "nope" does not exist, skipping'),
-        ("DROP CLUSTER REPLICA IF EXISTS c.x", 'cluster replica "c.x" does not exist, skipping'),
+        ("DROP TABLE IF EXISTS nope", 'TABLE "nope" does not exist, skipping'),
+        ("DROP TABLE IF EXISTS nope.t", 'TABLE "nope.t" does not exist, skipping'),
+        ("DROP MATERIALIZED VIEW IF EXISTS x", 'MATERIALIZED VIEW "x" does not exist, skipping'),
+        ("DROP SCHEMA IF EXISTS nope", 'SCHEMA "nope" does not exist, skipping'),
+        ("DROP CLUSTER IF EXISTS nope", 'CLUSTER "nope" does not exist, skipping'),
+        ("DROP CLUSTER REPLICA IF EXISTS c.x", 'CLUSTER REPLICA "c.x" does not exist, skipping'),
     ):
         plan = drop(database, sql)
-        assert plan.notices == (Notice("NOTICE", "00000", message),)
+        assert plan.notices == (Notice("NOTICE", "42704", message),)
         assert not plan.items

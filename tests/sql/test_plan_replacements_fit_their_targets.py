@@ -86,7 +86,7 @@ REFUSED: Sequence[tuple[str, str, str]] = [
     (
         "CREATE MATERIALIZED VIEW r REPLACING above AS SELECT a, b FROM t",
         "42P07",
-        "catalog item 'r' already exists",
+        'materialized view "materialize.public.r" already exists',
     ),
     (
         "CREATE MATERIALIZED VIEW x REPLACING above WITH (RETAIN HISTORY FOR '1h') AS TABLE t",
@@ -139,7 +139,11 @@ REFUSED: Sequence[tuple[str, str, str]] = [
         "42809",
         "cannot replace materialized view mv with materialized view above",
     ),
-    ("ALTER MATERIALIZED VIEW t APPLY REPLACEMENT r", "42809", '"t" is not a materialized view'),
+    (
+        "ALTER MATERIALIZED VIEW t APPLY REPLACEMENT r",
+        "42809",
+        "t is a table not a materialized view",
+    ),
     (
         "ALTER MATERIALIZED VIEW mv RESTORE VERSION 1",
         "55000",

@@ -90,7 +90,7 @@ SHOWN: list[tuple[str, tuple[str, ...], list[tuple[Datum, ...]]]] = [
     (
         "SHOW CREATE INDEX mi",
         ("name", "create_sql"),
-        [("materialize.public.mi", "CREATE INDEX mi IN CLUSTER big ON materialize.public.m (a)")],
+        [("materialize.public.mi", "CREATE INDEX mi IN CLUSTER big ON materialize.public.m (a);")],
     ),
     (
         "SHOW CREATE CLUSTER big",
@@ -118,7 +118,7 @@ def test_columns_and_rows(
 ) -> None:
     plan = database.plan(sql)
     assert isinstance(plan, SelectPlan)
-    assert (plan.desc.names, plan.tag) == (names, "SHOW")
+    assert (plan.desc.names, plan.tag) == (names, "SELECT")
     assert database.query(sql) == rows
 
 

@@ -16,6 +16,7 @@ from evertide.sql.plan.plans import (
     CreateSchemaPlan,
     DeallocatePlan,
     DeclarePlan,
+    DiscardTemporaryPlan,
     ExplainPlan,
     ExplainTimestampPlan,
     FetchPlan,
@@ -49,7 +50,8 @@ PLANS: list[tuple[str, Plan]] = [
     ("RESET x", SetVariablePlan("x", None, local=False, tag="RESET")),
     ("RESET ALL", ResetAllPlan("RESET")),
     ("DISCARD ALL", ResetAllPlan("DISCARD ALL")),
-    ("DISCARD TEMP", NoticePlan("DISCARD TEMP")),
+    ("DISCARD TEMP", DiscardTemporaryPlan()),
+    ("DISCARD PLANS", NoticePlan("DISCARD PLANS")),
     ("BEGIN", BeginPlan(None, None)),
     ("BEGIN READ ONLY", BeginPlan(True, None)),
     ("BEGIN ISOLATION LEVEL SERIALIZABLE", BeginPlan(None, "serializable")),
@@ -148,7 +150,9 @@ def test_as_of_is_a_timestamp(database: Database) -> None:
 
 def test_queries_inside_other_statements(database: Database) -> None:
     inner = select(database, "SELECT a FROM t ORDER BY a")
-    assert database.plan("COPY (SELECT a FROM t ORDER BY a) TO STDOUT") == CopyToPlan(inner)
+    copied = database.plan("COPY (SELECT a FROM t ORDER BY a) TO STDOUT")
+    assert isinstance(copied, CopyToPlan)
+    assert copied.source == inner
     assert database.plan("DECLARE c CURSOR FOR SELECT a FROM t ORDER BY a") == DeclarePlan(
         "c", inner
     )

@@ -83,7 +83,9 @@ def test_keys_are_positions(database: Database) -> None:
 def test_copy_and_declare_hold_the_subscription(database: Database) -> None:
     inner = database.plan("SUBSCRIBE s")
     assert isinstance(inner, SubscribePlan)
-    assert database.plan("COPY (SUBSCRIBE s) TO STDOUT") == CopyToPlan(inner)
+    copied = database.plan("COPY (SUBSCRIBE s) TO STDOUT")
+    assert isinstance(copied, CopyToPlan)
+    assert copied.source == inner
     assert database.plan("DECLARE c CURSOR FOR SUBSCRIBE s") == DeclarePlan("c", inner)
 
 

@@ -23,7 +23,9 @@ Connection = psycopg.Connection[tuple]
 Contents = Counter[Told] | str
 
 KEPT = "RETAIN HISTORY FOR '1h'"
-AS_TEXT = ("bool", "float8", "numeric", "interval", "timestamp", "text")
+AS_TEXT = (
+    "bool", "float8", "numeric", "interval", "timestamp", "text", "date", "jsonb", "int4range",
+)  # fmt: skip
 
 
 class TextLoader(Loader):
@@ -48,6 +50,7 @@ def opened(server: Server, schema: str, cluster: str | None = None) -> Iterator[
 def show_text(connection: Connection) -> None:
     for name in AS_TEXT:
         connection.adapters.register_loader(name, TextLoader)
+    connection.adapters.register_loader(connection.adapters.types["int4"].array_oid, TextLoader)
 
 
 @dataclass(slots=True)

@@ -1,8 +1,8 @@
 """Random tables, views and writes as SQL, the same for the same seed.
 
 A query is built from parts whose columns have one of a few kinds, named by a letter: i integer,
-n numeric, f double precision, t text, s timestamp, w interval, d a divisor that is rarely 0, and b
-boolean within a query.
+n numeric, f double precision, t text, s timestamp, w interval, y date, j jsonb, r range of
+integers, l array of integers, d a divisor that is rarely 0, and b boolean within a query.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,11 +20,16 @@ SQL_TYPES: Final = {
     "s": "timestamp",
     "w": "interval",
     "d": "int",
+    "y": "date",
+    "j": "jsonb",
+    "r": "int4range",
+    "l": "int[]",
 }
 TABLES: Final[dict[str, dict[str, str]]] = {
     "a": {"k": "i", "v": "i", "n": "n", "f": "f", "t": "t"},
     "b": {"k": "i", "v": "i", "t": "t", "s": "s", "w": "w"},
     "c": {"k": "i", "n": "n", "f": "f", "d": "d"},
+    "e": {"k": "i", "v": "i", "y": "y", "j": "j", "r": "r", "l": "l"},
 }
 # Among them equal values that look different: 0 and -0, 1 day and 24 hours, 1 and 1.00.
 VALUES: Final[dict[str, tuple[str, ...]]] = {
@@ -35,6 +40,10 @@ VALUES: Final[dict[str, tuple[str, ...]]] = {
     "s": ("'2024-02-29 12:00'", "'2024-02-29 12:00:00.5'", "'1969-12-31'", "'2030-01-01'"),
     "w": ("'1 day'", "'24:00:00'", "'30 days'", "'1 month'", "'-1 day'", "'0'"),
     "d": ("1", "2", "5", "-2"),
+    "y": ("'2024-02-29'", "'2024-03-01'", "'1969-12-31'", "'0044-03-15 BC'"),
+    "j": ("'null'", "'1'", "'1.0'", """'{"a": 1}'""", "'[1, 2]'", "'[]'"),
+    "r": ("'[1,3)'", "'[1,2]'", "'(,2)'", "'empty'", "'[5,)'", "'(,)'"),
+    "l": ("'{}'", "'{1,2}'", "'{NULL}'", "'{2,1}'", "'{7}'"),
 }
 COMPARISONS: Final = ("=", "<>", "<", "<=", ">", ">=")
 # {x} stands for an expression of kind x, {o} for a comparison, {q} for a query of one integer.
@@ -42,13 +51,17 @@ FORMS: Final[dict[str, tuple[str, ...]]] = {
     "i": (
         "({i} + {i})", "coalesce({i}, {i})", "CASE WHEN {b} THEN {i} ELSE {i} END", "length({t})",
         "({i} / {d})", "nullif({i}, {i})", "(SELECT max(c0) FROM ({q}) q)",
-        "(SELECT count(*)::int FROM ({q}) q)",
+        "(SELECT count(*)::int FROM ({q}) q)", "lower({r})", "cardinality({l})", "({y} - {y})",
     ),
     "n": ("({n} + {n})", "({n} * {i})", "coalesce({n}, {i})", "({n} / {d})"),
     "f": ("({f} + {f})", "({f} * 0.5)", "coalesce({f}, {f})", "greatest({f}, {f})"),
     "t": ("({t} || {t})", "upper({t})", "coalesce({t}, 'z')", "({i})::text"),
     "s": ("({s} + interval '1 day')", "coalesce({s}, {s})"),
     "w": ("({w} + {w})", "coalesce({w}, {w})"),
+    "y": ("({y} + 1)", "coalesce({y}, {y})", "greatest({y}, {y})"),
+    "j": ("({j} || {j})", "coalesce({j}, {j})", "jsonb_build_array({i}, {j})"),
+    "r": ("({r} * {r})", "coalesce({r}, {r})", "int4range(NULL, {i})"),
+    "l": ("({l} || {i})", "coalesce({l}, {l})", "ARRAY[{i}, {i}]"),
     "b": (
         "({i} {o} {i})", "({n} {o} {n})", "({f} {o} {f})", "({t} {o} {t})", "({w} {o} {w})",
         "({s} {o} {s})", "({b} AND {b})", "({b} OR {b})", "(NOT {b})", "({t} IS NULL)",
@@ -56,7 +69,9 @@ FORMS: Final[dict[str, tuple[str, ...]]] = {
         "(NOT EXISTS ({q}))", "({i} {o} ANY ({q}))", "({i} {o} ALL ({q}))",
         "({f} IS DISTINCT FROM {f})", "(({i} / {d}) > {i})",
         "(({i}, {i}) IN (SELECT c0, c0 FROM ({q}) q))",
-        "(({i}, {i}) NOT IN (SELECT c0, c0 + 1 FROM ({q}) q))",
+        "(({i}, {i}) NOT IN (SELECT c0, c0 + 1 FROM ({q}) q))", "({y} {o} {y})", "({j} {o} {j})",
+        "({r} {o} {r})", "({l} {o} {l})", "({r} && {r})", "({i} <@ {r})", "({i} = ANY ({l}))",
+        "({i} {o} ALL ({l}))",
     ),
 }  # fmt: skip
 FORMS["d"] = FORMS["i"]
@@ -72,6 +87,10 @@ AGGREGATES: Final[dict[str, tuple[str, ...]]] = {
     "s": ("min({s})", "max({s})"),
     "w": ("max({w})", "min({w})", "sum({w})"),
     "b": ("bool_or({b})", "bool_and({b})"),
+    "y": ("min({y})", "max({y})"),
+    "j": ("jsonb_agg({i} ORDER BY {same})", "jsonb_build_array(count(*))"),
+    "r": ("int4range(0, count(*)::int)",),
+    "l": ("array_agg({i} ORDER BY {same})", "max({l})", "min({l})"),
 }  # fmt: skip
 AGGREGATES["d"] = AGGREGATES["i"]
 JOINS: Final = ("JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
@@ -86,6 +105,9 @@ OWN_WAYS: Final = (
     "::text",
     "mz_now",
     "MUTUALLY",
+    # Shown with blanks there.
+    "json",
+    ".j",
 )
 
 
@@ -111,7 +133,7 @@ class Maker:
     def view(self) -> str:
         """A query of one to four columns."""
         self.nested = self.subqueries
-        kinds = [self.random.choice("iinfftsw") for _ in range(self.random.randint(1, 4))]
+        kinds = [self.random.choice("iinfftswyrl") for _ in range(self.random.randint(1, 4))]
         return self._query(self.random.randint(1, 3 if self.subqueries else 2), kinds)
 
     def failing_view(self) -> str:
@@ -321,18 +343,18 @@ class Maker:
             "{q}": lambda: self._query_of(1, "i"),
             "{o}": lambda: self.random.choice(COMPARISONS),
         }
-        for kind in "infdtswb":
+        for kind in "infdtswyjrlb":
             makers[f"{{{kind}}}"] = lambda kind=kind: self._expression(  # type: ignore[misc]
                 kind, columns, depth - 1
             )
-        last = ""
+        last = filled = ""
         while "{" in form:
             start = form.index("{")
             end = form.index("}", start) + 1
             placeholder = form[start:end]
             last = last if placeholder == "{same}" else makers[placeholder]()
-            form = form[:start] + last + form[end:]
-        return form
+            filled, form = filled + form[:start] + last, form[end:]
+        return filled + form
 
     def rows(self, table: str, count: int) -> str:
         """Of a VALUES list."""

@@ -49,7 +49,6 @@ AS_POSTGRESQL = (
     "SELECT DISTINCT ON (§city) id FROM customers ORDER BY id",
     "SELECT id FROM customers UNION SELECT §name FROM customers",
     "SELECT 1 UNION SELECT §1, 2",
-    "SELECT 1 UNION SELECT 2 ORDER BY §1 + 1",
     "SELECT CASE WHEN true THEN §1 ELSE '2024-01-01'::date END",
     "SELECT CASE WHEN §1 THEN 2 END",
     "SELECT coalesce(1, §true)",

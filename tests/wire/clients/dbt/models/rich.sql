@@ -1,0 +1,2 @@
+{{ config(materialized='view') }}
+select customer from {{ ref('totals') }} where total > 5
