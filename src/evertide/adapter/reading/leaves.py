@@ -18,6 +18,7 @@ from evertide.controller.storage import collection_of
 from evertide.dataflow.description import Import
 from evertide.dataflow.lookup import Lookup
 from evertide.expr.relation import Filter, Get, Project, Relation
+from evertide.expr.relation_walk import inputs_of
 from evertide.expr.scalar import Scalar
 from evertide.expr.scalar_walk import move_columns
 from evertide.expr.traverse import walk
@@ -104,7 +105,7 @@ def choose_leaves(
     relation: Relation, snapshot: Snapshot, cluster_id: ClusterId | None
 ) -> dict[GlobalId, Leaf]:
     """A leaf for every collection that the optimised relation reads."""
-    counts = Counter(node.global_id for node in walk(relation) if isinstance(node, Get))
+    counts = _uses(relation)
     filters = _filters_over_gets(relation)
     leaves: dict[GlobalId, Leaf] = {}
     for global_id, count in counts.items():
@@ -170,6 +171,29 @@ def _index_leaf(
 ) -> IndexLeaf:
     assert index.cluster_id is not None
     return IndexLeaf(index.global_id, index.cluster_id, index.name, on, keys, most)
+
+
+def _uses(relation: Relation) -> Counter[GlobalId]:
+    """How many nodes take each collection's rows, as they are or some columns of them.
+
+    One object may stand in several places: a Get that both sides of a join share is used twice.
+    """
+    found: Counter[GlobalId] = Counter()
+    used = [relation]
+    for node in walk(relation):
+        if not _columns_of_one(node):  # its rows are counted where it is used itself
+            used += inputs_of(node)
+    for node in used:
+        match node:
+            case Get(global_id=global_id) | Project(input=Get(global_id=global_id)):
+                found[global_id] += 1
+            case _:
+                pass
+    return found
+
+
+def _columns_of_one(node: Relation) -> bool:
+    return isinstance(node, Project) and isinstance(node.input, Get)
 
 
 def _filters_over_gets(relation: Relation) -> dict[GlobalId, tuple[Scalar, ...]]:
