@@ -18,9 +18,9 @@ In version 2 a view was added, before the index, that has what upgrades may stum
     CREATE MATERIALIZED VIEW "named (x" (id, "a ""b"", c") AS SELECT id, amount FROM orders
 """
 
+import shutil
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -33,8 +33,7 @@ VERSIONS = range(1, CATALOG_VERSION)
 
 @pytest.fixture(params=VERSIONS, ids=lambda version: f"version {version}")
 def data(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    with tarfile.open(Path(__file__).parent / f"version_{request.param}.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
+    shutil.unpack_archive(Path(__file__).parent / f"version_{request.param}.tar.xz", tmp_path)
     return tmp_path / "data"
 
 

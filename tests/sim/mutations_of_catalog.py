@@ -138,7 +138,7 @@ def leave_inputs_without_holds(created: Any) -> Any:
 
 @mutation((changes_of_shards, "_dropped"))
 def keep_the_shards_of_what_was_dropped(_: Any) -> Any:
-    return lambda *_: []
+    return lambda *_, **__: []
 
 
 @mutation((CatalogService, "compare_and_append"), focus=_many_races)

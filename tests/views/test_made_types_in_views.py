@@ -35,7 +35,7 @@ QUERIES = {
 @pytest.mark.timeout(900)
 def test_views_equal_their_queries(engine_server: Server) -> None:
     with engine_server.connect() as connection:
-        connection.execute("SET statement_timeout = 0")
+        connection.execute("SET statement_timeout = '120s'")
         connection.execute("CREATE SCHEMA made")
         connection.execute("SET search_path = made")
         connection.execute(TABLES)

@@ -247,6 +247,8 @@ def test_who_one_is_is_told(site: Site) -> None:
         assert connection.execute(asked, (table, site.schema)).fetchone() == (True, True)
         mine = connection.execute(
             "SELECT name, privilege_type FROM mz_internal.mz_show_my_object_privileges"
+            " WHERE schema = %s",
+            (site.schema,),
         )
         assert mine.fetchall() == [("t", "SELECT")]
 

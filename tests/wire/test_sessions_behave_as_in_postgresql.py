@@ -98,14 +98,14 @@ def test_a_session_says_that_its_user_may_do_anything(server: Server) -> None:
 
 def test_values_that_name_objects_are_names_as_text_and_numbers_in_binary(server: Server) -> None:
     query = (
-        "SELECT 'naming.t'::regclass, 'pg_class'::regclass, 'upper'::regproc, 'int4'::regtype,"
+        "SELECT 'naming.t'::regclass, 'pg_class'::regclass, 'initcap'::regproc, 'int4'::regtype,"
         " NULL::regclass, 0::oid::regclass, 'pg_class'::regclass::oid"
     )
     with server.connect() as connection:
         connection.execute("CREATE SCHEMA naming")
         connection.execute("CREATE TABLE naming.t (a int)")
         row = connection.execute(query).fetchone()
-        assert row == ("naming.t", "pg_class", "upper", "integer", None, "-", 1259)
+        assert row == ("naming.t", "pg_class", "initcap", "integer", None, "-", 1259)
         with connection.cursor(binary=True) as cursor:
             cursor.execute("SELECT 'pg_class'::regclass")
             assert cursor.fetchone() == ((1259).to_bytes(4, "big"),)

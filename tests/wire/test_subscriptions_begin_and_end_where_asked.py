@@ -188,7 +188,7 @@ def test_a_transaction_may_do_nothing_else(connection: "psycopg.Connection[tuple
     declare = "DECLARE c CURSOR FOR SUBSCRIBE t"
     for first, second, code in (
         (declare, "SELECT * FROM t", "25000"),
-        ("SELECT * FROM t", declare, "25000"),
+        ("SELECT * FROM t", declare, "25006"),
         (declare, "DECLARE d CURSOR FOR SUBSCRIBE t", "25000"),
         (declare, "INSERT INTO t VALUES (9, 'n')", "25006"),
         ("INSERT INTO t VALUES (9, 'n')", declare, "25000"),

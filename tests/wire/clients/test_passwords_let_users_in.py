@@ -5,6 +5,7 @@ in all files of the data directory, in the log, and in every relation that shows
 or events.
 """
 
+import hashlib
 import re
 import subprocess
 import sys
@@ -15,6 +16,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from evertide.vocab.scram import from_base64, keyed, make_verifier
+from tests.pgwire.raw import Place
+from tests.pgwire.test_passwords_are_proved import Prover
 from tests.support.certificate import write_certificate
 from tests.support.server import Server, running_server
 
@@ -99,6 +103,34 @@ def test_a_password_changes_and_goes(guarded: Server) -> None:
         connection.execute("DROP ROLE bob")
         connection.execute("CREATE ROLE bob WITH LOGIN")
     assert "password authentication failed" in refusal(guarded, user="bob", password="fourth")
+
+
+@pytest.mark.parametrize("made_again", [False, True])
+def test_a_role_that_goes_while_its_password_is_proved_is_not_let_in(
+    guarded: Server, made_again: bool
+) -> None:
+    made = f"CREATE ROLE brief WITH LOGIN PASSWORD '{make_verifier('x').text}'"
+    host, port = guarded.sql[0].rsplit(":", 1)
+    with operator(guarded) as connection:
+        connection.execute("DROP ROLE IF EXISTS brief")
+        connection.execute(made)
+    with operator(guarded) as connection, Prover(Place(host, int(port)), "brief") as prover:
+        prover.begin()
+        challenge = prover.challenge()
+        connection.execute("DROP ROLE brief")
+        if made_again:
+            connection.execute(made)
+        prover.prove(client_keys("x", challenge), challenge["r"])
+        reply = prover.client.reply()
+        assert (reply.tag, reply.fields["C"]) == (b"E", "28P01")
+
+
+def client_keys(password: str, challenge: dict[str, str]) -> tuple[bytes, bytes]:
+    salt = from_base64(challenge["s"])
+    assert salt is not None
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, int(challenge["i"]))
+    client_key = keyed(salted, b"Client Key")
+    return client_key, hashlib.sha256(client_key).digest()
 
 
 def test_a_verifier_made_elsewhere_is_taken(guarded: Server, postgres_dsn: str) -> None:

@@ -157,7 +157,7 @@ SHOWN: Final = r"""
 \l+ psql_golden
 \z
 \z customers
-\sf upper
+\sf initcap
 \sf+ upper(text)
 \sv adults
 \sv+ adults
