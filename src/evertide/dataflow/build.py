@@ -35,7 +35,7 @@ from evertide.expr.scalar import Scalar, SessionCall
 from evertide.expr.scalar_walk import children
 from evertide.expr.show import show_node, show_scalar, show_window_call
 from evertide.expr.temporal import MZ_NOW
-from evertide.expr.transform.passes import optimize
+from evertide.expr.transform.passes import optimize_at_leisure
 from evertide.vocab.errors import FeatureNotSupported
 from evertide.vocab.ids import ClusterId, GlobalId
 from evertide.vocab.timestamp import Timestamp
@@ -55,7 +55,7 @@ def build(
     as_of: Timestamp,
 ) -> DataflowDescription:
     """Optimise the relation and import what is left in it, no more: an import holds back time."""
-    optimized = optimize(relation)
+    optimized = optimize_at_leisure(relation)
     used = {node.global_id for node in in_order_of_use(optimized) if isinstance(node, Get)}
     needed = tuple(given for given in imports if given.global_id in used)
     missing = used - {given.global_id for given in needed}

@@ -12,7 +12,7 @@ from evertide.vocab.errors import (
     InvalidTextRepresentation,
 )
 
-_BLANKS = " \t\n\r\v\f"
+BLANKS = " \t\n\r\v\f"
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _BARE = re.compile(r'(?:[^{}",\\]|\\.)+', re.DOTALL)
@@ -25,8 +25,12 @@ def quote_element(text: str) -> str:
     """An element's text, quoted where it would otherwise be read differently."""
     if not _NEEDS_QUOTES.search(text):
         return text
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    return f'"{escape_element(text)}"'
+
+
+def escape_element(text: str) -> str:
+    """What stands between an element's quotes."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def array_text(
@@ -94,7 +98,7 @@ class ArrayReader:
         return self._text[self._position : self._position + 1]
 
     def _skip_blanks(self) -> None:
-        while self._peek() and self._peek() in _BLANKS:
+        while self._peek() and self._peek() in BLANKS:
             self._position += 1
 
     def _take(self, character: str) -> bool:
@@ -141,7 +145,7 @@ class ArrayReader:
         self._position = matched.end()
         if quoted is not None:
             return self._parse_element(_ESCAPE.sub(r"\1", quoted.group(1)))
-        bare = matched.group().rstrip(_BLANKS)
+        bare = matched.group().rstrip(BLANKS)
         if not bare:
             raise self._malformed()
         if bare.upper() == "NULL":

@@ -1,16 +1,19 @@
-"""Maps as text: `{a=>1,b=>NULL}`. A map datum is a tuple of (key, value) pairs in key order."""
+"""Maps as text: `{a=>1,b=>NULL}`. A map datum is a tuple of (key, value) pairs in key order.
+
+What has an equals sign in it is quoted, so that it is not taken for an arrow.
+"""
 
 import re
 from collections.abc import Callable
 
-from evertide.expr.array_text import braces_end, quote_element
+from evertide.expr.array_text import BLANKS, braces_end, escape_element, quote_element
 from evertide.vocab.datum import Datum
 from evertide.vocab.errors import InvalidTextRepresentation
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
-_KEY = re.compile(rf'\s*({_QUOTED}|[^{{}}",\\\s=]+)\s*=>\s*', re.DOTALL)
+_KEY = re.compile(rf'\s*({_QUOTED}|[^{{}}",\\\s=]+)\s*=>\s*', re.DOTALL | re.ASCII)
 _VALUE = re.compile(rf'({_QUOTED}|[^{{}}",\\]+)', re.DOTALL)
-_END = re.compile(r"\s*([,}])")
+_END = re.compile(r"\s*([,}])", re.ASCII)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
@@ -25,8 +28,8 @@ def map_text(pairs: Datum, format_value: Callable[[Datum], str], *, braced: bool
         assert isinstance(pair, tuple), "a map is a tuple of pairs"
         key, value = pair
         shown = "NULL" if value is None else format_value(value)
-        quoted = shown if braced or value is None else quote_element(shown)
-        parts.append(f"{quote_element(str(key))}=>{quoted}")
+        quoted = shown if braced or value is None else _quoted(shown)
+        parts.append(f"{_quoted(str(key))}=>{quoted}")
     return f"{{{','.join(parts)}}}"
 
 
@@ -63,7 +66,11 @@ def _read_value(text: str, start: int, *, braced: bool) -> tuple[str, int]:
         end = braces_end(text, start)
         return ("", start) if end is None else (text[start:end], end)
     found = _VALUE.match(text, start)
-    return ("", start) if found is None else (found.group().rstrip(), found.end())
+    return ("", start) if found is None else (found.group().rstrip(BLANKS), found.end())
+
+
+def _quoted(text: str) -> str:
+    return f'"{escape_element(text)}"' if "=" in text else quote_element(text)
 
 
 def _unquote(text: str) -> str:

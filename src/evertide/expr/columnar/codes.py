@@ -47,7 +47,9 @@ def arrow_codes(array: pa.Array) -> list[Ints]:
     """identity_codes of a column in Arrow."""
     kind = array.type
     if pa.types.is_struct(kind):
-        fields = [array.field(i) for i in range(kind.num_fields)]
+        # Flattened fields are NULL wherever the whole is, whatever lies there: that depends on who
+        # wrote the value.
+        fields = array.flatten()
         return [_valid(array), *(code for field in fields for code in arrow_codes(field))]
     if pa.types.is_list(kind):
         return [_list_codes(array)]

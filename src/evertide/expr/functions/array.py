@@ -1,19 +1,16 @@
 """Functions of arrays, once per element type. Arrays have one dimension and begin at 1."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Final
 
 from evertide.expr.functions.build import total
-from evertide.expr.functions.comparison import sort_key
+from evertide.expr.functions.members import Elements, Members, same_element
 from evertide.expr.functions.row import ScalarFunction
 from evertide.expr.functions.type_groups import SCALARS, TEXT_ARRAY
 from evertide.expr.text_output import formatter
 from evertide.vocab.datum import Datum
 from evertide.vocab.sql_type import BOOL, INT4, TEXT, SqlType, array_of, list_of
 
-Elements = tuple[Datum, ...]
-# Longer arrays are looked up in, not gone through.
-_LONG: Final = 16
 _GET: Final = "CASE WHEN {1} >= 1 THEN try_element_at({0}, {1}) END"
 # Spark's size of NULL depends on settings.
 _SIZE: Final = "CASE WHEN {0} IS NOT NULL THEN size({0}) END"
@@ -63,53 +60,9 @@ def _construct(*elements: Datum) -> Elements:
     return elements
 
 
-def same_element(element: SqlType) -> Callable[[Datum, Datum], bool]:
-    """SQL's equality, with NULL equal to NULL."""
-    key = sort_key(element)
-
-    def same(a: Datum, b: Datum) -> bool:
-        if a is None or b is None:
-            return a is None and b is None
-        return a == b if key is None else key(a) == key(b)
-
-    return same
-
-
-class _Members:
-    """Answers whether arrays hold a value, quickly for a long one that is asked again and again."""
-
-    def __init__(self, element: SqlType) -> None:
-        self._key = sort_key(element)
-        # The array last asked, itself kept so that no other has its identity, and its members.
-        self._last: tuple[Elements, frozenset[Hashable]] = ((), frozenset())
-
-    def holds(self, elements: Elements, wanted: Datum) -> bool | None:
-        """As `x = ANY (array)` of values that are not NULL and arrays that may hold some."""
-        last, members = self._last
-        if last is not elements:
-            members = frozenset(map(self._stand_in, elements))
-            self._last = (elements, members)
-        if self._stand_in(wanted) in members:
-            return True
-        return None if None in members else False
-
-    def _stand_in(self, datum: Datum) -> Hashable:
-        return datum if self._key is None or datum is None else self._key(datum)
-
-
 def _search_rows(element: SqlType) -> list[ScalarFunction]:
     array, same = array_of(element), same_element(element)
-    members = _Members(element)
-
-    def contains_element(wanted: Datum, elements: Elements | None) -> bool | None:
-        """`x = ANY (array)`: NULL where only a NULL stands between it and false."""
-        if not elements or wanted is None:
-            return False if elements == () else None
-        if len(elements) > _LONG:
-            return members.holds(elements, wanted)
-        if any(candidate is not None and same(wanted, candidate) for candidate in elements):
-            return True
-        return None if None in elements else False
+    members = Members(element)
 
     def position(elements: Elements | None, wanted: Datum) -> int | None:
         for index, candidate in enumerate(elements or (), 1):
@@ -122,25 +75,13 @@ def _search_rows(element: SqlType) -> list[ScalarFunction]:
             return None
         return tuple(candidate for candidate in elements if not same(candidate, wanted))
 
-    def contains(outer: Elements, inner: Elements) -> bool:
-        return all(
-            wanted is not None and any(same(wanted, candidate) for candidate in outer)
-            for wanted in inner
-        )
-
-    def overlaps(left: Elements, right: Elements) -> bool:
-        return any(
-            wanted is not None and any(same(wanted, candidate) for candidate in right)
-            for wanted in left
-        )
-
     return [
-        _lenient("array_contains", (element, array), BOOL, contains_element),
+        _lenient("array_contains", (element, array), BOOL, members.holds),
         _lenient("array_position", (array, element), INT4, position),
         _lenient("array_remove", (array, element), array, remove),
-        total("@>", (array, array), BOOL, contains),
-        total("<@", (array, array), BOOL, lambda inner, outer: contains(outer, inner)),
-        total("&&", (array, array), BOOL, overlaps),
+        total("@>", (array, array), BOOL, members.holds_all),
+        total("<@", (array, array), BOOL, lambda inner, outer: members.holds_all(outer, inner)),
+        total("&&", (array, array), BOOL, members.overlap),
     ]
 
 

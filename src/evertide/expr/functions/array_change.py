@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Final
 
 from evertide.expr.data_errors import ArraySubscriptError
-from evertide.expr.functions.array import Elements, same_element
 from evertide.expr.functions.build import partial, total
+from evertide.expr.functions.members import Elements, same_element
 from evertide.expr.functions.row import ScalarFunction
 from evertide.expr.functions.type_groups import SCALARS
 from evertide.vocab.datum import Datum

@@ -3,15 +3,14 @@
 from collections.abc import Callable
 from typing import Final
 
-from evertide.expr.functions.array import append, join, prepend, same_element
+from evertide.expr.functions.array import append, join, prepend
 from evertide.expr.functions.build import partial, total
+from evertide.expr.functions.members import Elements, Members, same_element
 from evertide.expr.functions.row import ScalarFunction
 from evertide.expr.functions.type_groups import SCALARS
 from evertide.vocab.datum import Datum
 from evertide.vocab.errors import InvalidParameterValue
 from evertide.vocab.sql_type import BOOL, INT4, INT8, Kind, SqlType, list_of
-
-Elements = tuple[Datum, ...]
 
 
 def layers(sql_type: SqlType) -> int:
@@ -45,31 +44,18 @@ def list_rows(element: SqlType) -> list[ScalarFunction]:
 
 def _search_rows(element: SqlType) -> list[ScalarFunction]:
     lists, same = list_of(element), same_element(element)
-
-    def contains_element(wanted: Datum, elements: Elements | None) -> bool | None:
-        """`x = ANY (list)`: NULL where only a NULL stands between it and false."""
-        if not elements or wanted is None:
-            return False if elements == () else None
-        if any(candidate is not None and same(wanted, candidate) for candidate in elements):
-            return True
-        return None if None in elements else False
+    members = Members(element)
 
     def remove(elements: Elements | None, wanted: Datum) -> Elements | None:
         if elements is None:
             return None
         return tuple(candidate for candidate in elements if not same(candidate, wanted))
 
-    def contains(outer: Elements, inner: Elements) -> bool:
-        return all(
-            wanted is not None and any(same(wanted, candidate) for candidate in outer)
-            for wanted in inner
-        )
-
     return [
-        _lenient("array_contains", (element, lists), BOOL, contains_element),
+        _lenient("array_contains", (element, lists), BOOL, members.holds),
         _lenient("list_remove", (lists, element), lists, remove),
-        total("@>", (lists, lists), BOOL, contains),
-        total("<@", (lists, lists), BOOL, lambda inner, outer: contains(outer, inner)),
+        total("@>", (lists, lists), BOOL, members.holds_all),
+        total("<@", (lists, lists), BOOL, lambda inner, outer: members.holds_all(outer, inner)),
     ]
 
 

@@ -19,7 +19,7 @@ from evertide.vocab.sql_type import TEXT, UNKNOWN, Kind, SqlType, array_of, list
 # Functions that the table has for no type at all.
 MADE_ONLY = frozenset({"map_agg", "map_length"})
 # Functions that make a type that is not among their arguments'.
-_MAKERS = frozenset({"array", "list", "map", "pack"})
+_MAKERS = frozenset({"array", "list", "map", "pack", "pack_pair"})
 _MAP = "map[text=>"
 _LIST = " list"
 _ARRAY = "[]"
@@ -38,7 +38,7 @@ def made_rows(name: str, types: Sequence[SqlType]) -> tuple[ScalarFunction, ...]
     found: dict[str, ScalarFunction] = {}
     for sql_type in types:
         for container in _containers(name, sql_type):
-            for row in _rows(container).get(name, ()):
+            for row in rows_of(container).get(name, ()):
                 found[row.signature] = row
     return tuple(found.values())
 
@@ -73,12 +73,14 @@ def _containers(name: str, sql_type: SqlType) -> Iterator[SqlType]:
         around.append(array_of(sql_type))
     if name == "map" and sql_type.element is not None:
         around.append(map_of(sql_type.element))
+    if name == "pack_pair":
+        around.append(map_of(sql_type))
     yield from filter(is_made, around)
 
 
 @cache
-def _rows(container: SqlType) -> dict[str, list[ScalarFunction]]:
-    """By name."""
+def rows_of(container: SqlType) -> dict[str, list[ScalarFunction]]:
+    """All rows of a type that is made of others, by name."""
     found: dict[str, list[ScalarFunction]] = {}
     for row in _all_rows(container):
         found.setdefault(row.name, []).append(row)

@@ -5,8 +5,8 @@ A map is a tuple of (key, value) pairs in the order of keys, each key once.
 
 from collections.abc import Iterable
 
-from evertide.expr.functions.array import same_element
 from evertide.expr.functions.build import partial, total
+from evertide.expr.functions.members import same_element
 from evertide.expr.functions.row import ScalarFunction
 from evertide.expr.functions.type_groups import TEXT_ARRAY
 from evertide.vocab.datum import Datum
@@ -43,11 +43,13 @@ def _has(pairs: Pairs, key: str) -> bool:
 
 
 def _has_all(pairs: Pairs, keys: tuple[str | None, ...]) -> bool:
-    return all(key is not None and key in dict(pairs) for key in keys)
+    held = dict(pairs)
+    return all(key is not None and key in held for key in keys)
 
 
 def _has_any(pairs: Pairs, keys: tuple[str | None, ...]) -> bool:
-    return any(key is not None and key in dict(pairs) for key in keys)
+    held = dict(pairs)
+    return any(key is not None and key in held for key in keys)
 
 
 def map_rows(value: SqlType) -> list[ScalarFunction]:

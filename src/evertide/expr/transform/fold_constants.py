@@ -6,6 +6,7 @@ from math import prod
 from typing import Final
 
 from evertide.expr.flat_rows import compile_flat_rows
+from evertide.expr.heavy import has_heavy_call, holds_heavy
 from evertide.expr.interpret import Collection, consolidated, evaluate
 from evertide.expr.relation import (
     Constant,
@@ -22,7 +23,7 @@ from evertide.expr.relation_walk import inputs_of, rewrite_scalars, rewrite_up, 
 from evertide.expr.scalar import Literal
 from evertide.expr.scalar_walk import is_bound
 from evertide.expr.transform.equalities import conjuncts
-from evertide.expr.transform.fold_scalar import TRUE, fold_scalar
+from evertide.expr.transform.fold_scalar import TRUE, fold_heavy_scalar, fold_scalar
 from evertide.vocab.datum import Row
 from evertide.vocab.errors import ProgramLimitExceeded, SqlError
 from evertide.vocab.ids import GlobalId
@@ -33,10 +34,10 @@ _MOST_ROWS = 1_000
 MOST_FLAT_ROWS: Final = 10_000
 
 
-def fold_constants(relation: Relation) -> Relation:
-    """The relation with its constants worked out."""
+def fold_constants(relation: Relation, *, heavy: bool = False) -> Relation:
+    """The relation with its constants worked out; `heavy`: also those that take long."""
     flat_maps = _FlatMaps()
-    return rewrite_up(relation, lambda node: _folded(node, flat_maps))
+    return rewrite_up(relation, lambda node: _folded(node, flat_maps, heavy=heavy))
 
 
 class _FlatMaps:
@@ -67,8 +68,8 @@ class _FlatMaps:
         return Constant(tuple(consolidated(found, node.types)), node.types)
 
 
-def _folded(node: Relation, flat_maps: _FlatMaps) -> Relation:
-    node = rewrite_scalars(node, fold_scalar)
+def _folded(node: Relation, flat_maps: _FlatMaps, *, heavy: bool) -> Relation:
+    node = rewrite_scalars(node, fold_heavy_scalar if heavy else fold_scalar)
     match node:
         case FlatMap():
             return flat_maps.folded(node)
@@ -80,7 +81,7 @@ def _folded(node: Relation, flat_maps: _FlatMaps) -> Relation:
             return Constant((), node.types)
         case _:
             pass
-    return _evaluated(node)
+    return _evaluated(node, heavy=heavy)
 
 
 def _is_empty(node: Relation) -> bool:
@@ -105,7 +106,7 @@ def _fold_union(node: Union) -> Relation:
     return others[0] if len(others) == 1 else Union(tuple(others))
 
 
-def _evaluated(node: Relation) -> Relation:
+def _evaluated(node: Relation, *, heavy: bool) -> Relation:
     """An operator over constants is a constant, unless it fails: then that waits for run time."""
     inputs = [source for source in inputs_of(node) if isinstance(source, Constant)]
     leaf = isinstance(node, Constant | Get | LocalGet)
@@ -115,6 +116,8 @@ def _evaluated(node: Relation) -> Relation:
     if not all(map(is_bound, scalars_of(node))):
         return node
     if isinstance(node, Join) and prod(len(source.rows) for source in inputs) > _MOST_ROWS:
+        return node
+    if not heavy and (has_heavy_call(scalars_of(node)) or any(map(holds_heavy, inputs))):
         return node
     result = evaluate(node, _no_collection)
     if result.errors:

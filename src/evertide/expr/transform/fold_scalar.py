@@ -1,10 +1,12 @@
 """Scalars that are known without a row are replaced by their values.
 
 An expression that fails stays as it is: whether its error matters depends on there being a row.
+So does one that takes long, unless that is asked for: see `heavy`.
 """
 
 from evertide.expr.compile import compile_scalar
 from evertide.expr.functions.row import Knowledge
+from evertide.expr.heavy import is_heavy_call
 from evertide.expr.scalar import And, Call, Case, Coalesce, IsNull, Literal, Or, Scalar
 from evertide.expr.scalar_walk import is_fallible, rewrite
 from evertide.vocab.datum import Datum
@@ -16,14 +18,23 @@ FALSE = Literal(False, BOOL)
 
 
 def fold_scalar(scalar: Scalar) -> Scalar:
-    """The same scalar, with everything in it that is known worked out."""
+    """The same scalar, with everything in it that is known, and takes no time, worked out."""
     return rewrite(scalar, _folded)
+
+
+def fold_heavy_scalar(scalar: Scalar) -> Scalar:
+    """The same, however long it takes."""
+    return rewrite(scalar, _folded_heavy)
+
+
+def _folded_heavy(scalar: Scalar) -> Scalar:
+    return _fold_call(scalar) if isinstance(scalar, Call) else _folded(scalar)
 
 
 def _folded(scalar: Scalar) -> Scalar:
     match scalar:
         case Call():
-            return _fold_call(scalar)
+            return scalar if is_heavy_call(scalar) else _fold_call(scalar)
         case And(arguments):
             return _fold_junction(arguments, decisive=False)
         case Or(arguments):

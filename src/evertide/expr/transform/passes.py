@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
+from evertide.expr.heavy import leaves_work
 from evertide.expr.relation import Relation
 from evertide.expr.transform.decorrelate import decorrelate
 from evertide.expr.transform.drop_columns import drop_columns
@@ -42,3 +43,9 @@ def optimize(relation: Relation) -> Relation:
     for rewrite in PASSES:
         relation = rewrite(relation)
     return relation
+
+
+def optimize_at_leisure(relation: Relation) -> Relation:
+    """The same where nobody waits: constants are worked out however long that takes."""
+    relation = optimize(relation)
+    return optimize(fold_constants(relation, heavy=True)) if leaves_work(relation) else relation

@@ -21,7 +21,7 @@ import pyarrow as pa
 from evertide.persist.coding.keys import encode_key, encode_row_key, key_encoder, row_key_encoder
 from evertide.persist.coding.numeric import decode_numeric, encode_numeric
 from evertide.persist.coding.numeric_column import MANY_NUMERICS, decode_numerics
-from evertide.vocab.datum import EMPTY_RANGE, Datum, Interval
+from evertide.vocab.datum import Datum, Interval
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.sql_type import RANGE_BASES, Kind, SqlType
 
@@ -40,6 +40,8 @@ _INTERVAL_FIELDS: Final = (
     pa.field("days", pa.int32()),
     pa.field("micros", pa.int64()),
 )
+# What lies under a NULL.
+_NO_RANGE: Final = (None, None, False, False)
 _INTERVAL: Final = pa.struct(_INTERVAL_FIELDS)
 _LIST_FIELD: Final = "element"
 _ARRAY_SUFFIX: Final = "[]"
@@ -316,7 +318,7 @@ def _range_fields(sql_type: SqlType) -> list[pa.Field]:
 
 def _encode_ranges(sql_type: SqlType, datums: Sequence[tuple[Datum, ...] | None]) -> pa.Array:
     base = RANGE_BASES[sql_type.kind]
-    given = [datum or EMPTY_RANGE for datum in datums]
+    given = [datum or _NO_RANGE for datum in datums]
     flags = [int(bool(parts[2])) + 2 * int(bool(parts[3])) for parts in given]
     arrays = [
         encode_column(base, [parts[0] for parts in given]),
