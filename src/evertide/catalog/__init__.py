@@ -8,8 +8,8 @@ Files in order of control flow: objects with kinds/ (one record per kind), refer
 called and refers to), snapshot with indexes and layered (all of them, found quickly, shared between
 versions), ops (what may be asked), transact with draft, create, clusters with variants, profiles,
 reconfigure, alter with rewriting, replacements (which definition a view has), grants with acl (who
-may do what), notes and drop (what that changes; pure), shelving, grace and undrop (what was dropped
-and can come back), checks with wellformed and hands (what must hold after any change), service (the
-copy that follows, and appends), durable/ (where objects are kept), builtin/ (system relations as
-functions of a snapshot).
+may do what), notes and drop (what that changes; pure), shelving, grace and undrop with
+repeated_versions (what was dropped and can come back), checks with wellformed and hands (what must
+hold after any change), service (the copy that follows, and appends), durable/ (where objects are
+kept), builtin/ (system relations as functions of a snapshot).
 """

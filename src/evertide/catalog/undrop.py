@@ -1,5 +1,6 @@
 """The ops that bring dropped items back, and that end their being kept."""
 
+from collections.abc import Container
 from typing import assert_never
 
 import msgspec
@@ -22,6 +23,7 @@ from evertide.catalog.objects import (
     ObjectKind,
     PastVersion,
 )
+from evertide.catalog.repeated_versions import versions_meant, without_repetition
 from evertide.catalog.snapshot import Snapshot
 from evertide.vocab.errors import UndefinedObject, UndefinedSchema, UndefinedTable
 from evertide.vocab.ids import GlobalId
@@ -30,15 +32,17 @@ from evertide.vocab.ids import GlobalId
 def change_dropped(draft: Draft, op: DroppedOp) -> None:
     match op:
         case UndropItemsOp(items=items):
+            meant = versions_meant(draft.snapshot)
             for returning in items:
-                _undrop(draft, returning)
+                _undrop(draft, returning, meant)
         case PurgeDroppedOp():
             _purge(draft, op)
         case _:
             assert_never(op)
 
 
-def _undrop(draft: Draft, returning: Returning) -> None:
+def _undrop(draft: Draft, returning: Returning, meant: Container[GlobalId]) -> None:
+    """`meant`: versions of views that texts were planned against."""
     dropped = draft.snapshot.dropped_items.get(returning.item_id)
     if dropped is None:
         raise UndefinedTable(f"unknown dropped item '{returning.item_id}'")
@@ -53,7 +57,7 @@ def _undrop(draft: Draft, returning: Returning) -> None:
         if item_id not in draft.snapshot.items and builtin_of(item_id) is None:
             raise UndefinedTable(f"unknown catalog item '{item_id}'")
     draft.remove(dropped)
-    item = _returned(draft, dropped, returning)
+    item = without_repetition(_returned(draft, dropped, returning), meant)
     draft.create(item)
     for kept in dropped.comments:
         draft.create(

@@ -7,10 +7,12 @@ put in depends on the place: see CastContext.
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Final
 
 from evertide.expr.functions.cast import Cast, CastContext, can_cast, find_cast
 from evertide.expr.functions.resolution import common_type
 from evertide.expr.functions.type_groups import unmodified
+from evertide.expr.heavy import is_heavy
 from evertide.expr.scalar import Literal, Parameter, Scalar
 from evertide.expr.text_input import parse_text
 from evertide.sql.parser.entry import parse_expression
@@ -28,6 +30,9 @@ from evertide.vocab.errors import (
     UndefinedTable,
 )
 from evertide.vocab.sql_type import BOOL, TEXT, UNKNOWN, Kind, SqlType
+
+# Texts of these that are very long are not read while the statement is planned.
+_READ_LATER: Final = (Kind.LIST, Kind.MAP)
 
 
 @contextmanager
@@ -86,6 +91,8 @@ def _read(
     at = query.origins.at_of(literal, at)
     plain = unmodified(target)
     with with_position(at):
+        if plain.kind in _READ_LATER and is_heavy(literal.value):
+            return cast_scalar(Literal(literal.value, TEXT), target, CastContext.EXPLICIT, at=at)
         if context is CastContext.EXPLICIT and plain != target:
             value = Literal(parse_text(plain, literal.value), plain)
             return cast_scalar(value, target, context, at=at)

@@ -10,7 +10,6 @@ from evertide.sql.syntax.option import Option
 from evertide.vocab.errors import (
     FeatureNotSupported,
     InvalidParameterValue,
-    SqlError,
     SqlSyntaxError,
 )
 
@@ -20,18 +19,12 @@ _NO_DELIMITERS: Final = "\\.abcdefghijklmnopqrstuvwxyz0123456789"
 _TRUTH: Final = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
 
 
-class CopyOptionError(SqlError):
-    """Known to clients of the peer by this code, which says little; the message says all."""
-
-    sqlstate = "XX000"
-
-
 def copy_to_format(given: Sequence[Option]) -> CopyFormat:
     """The same for COPY ... TO, which takes fewer options."""
     found = copy_format(given)
     for option in given:
         if option.name == "ESCAPE" or (option.name == "HEADER" and found.header):
-            raise CopyOptionError(
+            raise FeatureNotSupported(
                 f"COPY TO does not support {option.name} option yet",
                 position=position_of(option.at),
             )
@@ -74,7 +67,7 @@ def _check(found: CopyFormat, options: dict[str, Option]) -> None:
         "escape": found.escape,
     }.items():
         if len(character.encode()) != 1:
-            raise CopyOptionError(f"COPY {word} must be a single one-byte character")
+            raise FeatureNotSupported(f"COPY {word} must be a single one-byte character")
     for word in ("QUOTE", "ESCAPE"):
         if word in options and not found.csv:
             raise FeatureNotSupported(f"COPY {word} requires CSV mode")

@@ -5,7 +5,7 @@ from typing import Final
 from evertide.catalog.objects import Secret
 from evertide.expr.functions.cast import CastContext
 from evertide.expr.scalar import Literal
-from evertide.expr.transform.fold_scalar import fold_scalar
+from evertide.expr.transform.fold_scalar import fold_heavy_scalar
 from evertide.sql.plan.coercion import coerce
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.deferred import Deferred
@@ -73,7 +73,7 @@ def _value(node: Expression, query: QueryContext) -> bytes:
     context = plain_context(Scope(), query, Clause.DEFAULT, deferred)
     at = start_of(node)
     bound = coerce(context.bind(node), BYTEA, CastContext.EXPLICIT, query, at=at)
-    folded = fold_scalar(bound)
+    folded = fold_heavy_scalar(bound)  # secrets may be long, within their limit
     if deferred.values or not isinstance(folded, Literal):
         raise FeatureNotSupported(
             "the value of a secret must be a constant", position=position_of(at)

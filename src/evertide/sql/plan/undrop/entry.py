@@ -7,7 +7,13 @@ from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.plans import NoticePlan
 from evertide.sql.plan.roles.rights import Needs, Privilege
 from evertide.sql.plan.undrop.find import find_dropped
-from evertide.sql.plan.undrop.group import Destination, destination, group, staying
+from evertide.sql.plan.undrop.group import (
+    Destination,
+    destination,
+    group,
+    refuse_ownerless,
+    staying,
+)
 from evertide.sql.plan.undrop.plans import UndropPlan
 from evertide.sql.plan.undrop.texts import text_of_today
 from evertide.sql.resolve import name_of
@@ -29,13 +35,14 @@ def plan_undrop(statement: UndropStatement, query: QueryContext) -> UndropPlan |
     coming = {root.item_id: destination(root, snapshot, {}, statement.new_name)}
     dropped = {root.item_id: root}
     notices: list[Notice] = []
+    owner = query.plan.role_id
     for other in group(root, snapshot, restrict=statement.restrict):
         try:
+            refuse_ownerless(other, owner, snapshot)
             coming[other.item_id] = destination(other, snapshot, coming)
             dropped[other.item_id] = other
         except SqlError as reason:
             notices.append(Notice("NOTICE", "00000", staying(other, reason), hint=reason.hint))
-    owner = query.plan.role_id
     items = tuple(_returning(one, coming, snapshot, new_owner=owner) for one in dropped.values())
     return UndropPlan(tag, items, _needs(root, items, snapshot), tuple(notices))
 
@@ -47,7 +54,7 @@ def _returning(
     *,
     new_owner: RoleId | None,
 ) -> Returning:
-    """Whose owner is gone becomes that of whoever brings it back."""
+    """What has no owner any more becomes the superuser's who brings it back."""
     to = coming[dropped.item_id]
 
     def today(item_id: ItemId) -> tuple[str, ...]:

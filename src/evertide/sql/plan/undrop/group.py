@@ -8,13 +8,14 @@ from evertide.catalog.objects import Cluster, Database, DroppedItem, Index, Sche
 from evertide.catalog.snapshot import Snapshot
 from evertide.vocab.errors import (
     DuplicateObject,
+    InsufficientPrivilege,
     ObjectNotInPrerequisiteState,
     SqlError,
     UndefinedDatabase,
     UndefinedObject,
     UndefinedSchema,
 )
-from evertide.vocab.ids import ItemId
+from evertide.vocab.ids import ItemId, RoleId
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +111,31 @@ def _refuse_missing_inputs(
                 f'{_cannot(dropped)}: it depends on "{names.get(item_id, item_id)}", which is gone'
                 " for good"
             )
-        together = below.drop_id == dropped.drop_id
-        words, name = below.kind.sql_words.upper(), below.name
-        raise ObjectNotInPrerequisiteState(
-            f"{_cannot(dropped)}: it depends on {_shown(below)}, which is dropped, too",
-            hint=f'UNDROP {words} "{name}" brings back what was dropped along with it.'
-            if together
-            else f'Use UNDROP {words} "{name}" first.',
-        )
+        raise below_is_dropped(dropped, below)
+
+
+def below_is_dropped(dropped: DroppedItem, below: DroppedItem) -> SqlError:
+    """Why an item cannot come back while something that it reads has not."""
+    together = below.drop_id == dropped.drop_id
+    words, name = below.kind.sql_words.upper(), below.name
+    return ObjectNotInPrerequisiteState(
+        f"{_cannot(dropped)}: it depends on {_shown(below)}, which is dropped, too",
+        hint=f'UNDROP {words} "{name}" brings back what was dropped along with it.'
+        if together
+        else f'Use UNDROP {words} "{name}" first.',
+    )
+
+
+def refuse_ownerless(dropped: DroppedItem, role_id: RoleId | None, snapshot: Snapshot) -> None:
+    """What comes along becomes nobody's own but a superuser's: it may show what its owner was
+    allowed to read, and whoever brings it back is not."""
+    role = None if role_id is None else snapshot.roles.get(role_id)
+    if dropped.owner in snapshot.roles or (role is not None and role.superuser):
+        return
+    raise InsufficientPrivilege(
+        f"{_cannot(dropped)}: it belonged to a role that is gone",
+        hint="Superusers can bring it back.",
+    )
 
 
 def _schema(dropped: DroppedItem, snapshot: Snapshot) -> tuple[Database, Schema]:
