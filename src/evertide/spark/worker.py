@@ -369,15 +369,15 @@ class Worker:
         """
         if dataflow.frontier > 0:
             return step_back(dataflow.frontier)
+        imports = dataflow.description.imports
         if dataflow.sink is None:
-            imports = dataflow.description.imports
             since = await input_since(self._collections, imports)
             upper = await input_upper(self._collections, imports)
             if upper == EMPTY_FRONTIER:
                 return since
             return max(since, Timestamp(upper - 1 - dataflow.history_ms))
         if dataflow.sink.upper == EMPTY_FRONTIER:
-            return dataflow.description.as_of
+            return max(dataflow.description.as_of, await input_since(self._collections, imports))
         return max(dataflow.description.as_of, step_back(dataflow.sink.upper))
 
     async def _tick(
