@@ -11,6 +11,7 @@ from typing import Protocol, TypeAlias
 
 from evertide.vocab.datum import Datum, Row
 from evertide.vocab.errors import Notice
+from evertide.vocab.ids import RoleId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.scram import Verifier
 from evertide.vocab.sql_type import SqlType
@@ -283,6 +284,8 @@ class Credentials:
 
     verifier: Verifier
     genuine: bool
+    # Whose password it is; another role of the same name is another role.
+    role_id: RoleId | None = None
 
 
 class SessionFactory(Protocol):
@@ -293,5 +296,8 @@ class SessionFactory(Protocol):
         ...
 
     async def open_session(
-        self, parameters: dict[str, str], *, internal: bool
-    ) -> SessionClient: ...
+        self, parameters: dict[str, str], *, internal: bool, proved: Credentials | None = None
+    ) -> SessionClient:
+        """`proved`: what the user's password was checked by. If that is not what it is checked by
+        now, the user is refused. None: users are trusted to be who they say."""
+        ...

@@ -30,7 +30,7 @@ from evertide.adapter.notices import wanted_notices
 from evertide.adapter.pipelines import must_part
 from evertide.adapter.planning import Parsed, Planner, Unparsed, parse
 from evertide.adapter.rights.identity import DEFAULT_USER, login_role
-from evertide.adapter.rights.passwords import credentials_of
+from evertide.adapter.rights.passwords import check_still_proved, credentials_of
 from evertide.adapter.savepoints import ends_failure
 from evertide.adapter.session import Login, Session, open_session
 from evertide.adapter.shared import Shared
@@ -139,7 +139,7 @@ class Connection:
             snapshot = await self._env.catalog.current()
         except PersistFault as fault:
             raise _told(fault, self._on_fault) from fault
-        snapshot = self._seen(parsed, snapshot)
+        snapshot = await self._seen(parsed, snapshot)
         planned = self._planner.plan(parsed, types, self._session, snapshot)
         result = result_desc(planned.plan, self._session)
         return Prepared(text, parsed, planned.parameter_types, result)
@@ -212,7 +212,7 @@ class Connection:
 
     async def _request(self, prepared: Prepared, parameters: Sequence[Datum]) -> Request:
         parsed = prepared.statement
-        snapshot = self._seen(parsed, await self._env.catalog.current())
+        snapshot = await self._seen(parsed, await self._env.catalog.current())
         if isinstance(parsed, Unparsed):
             return self._planner.request_by_template(parsed, self._session, snapshot)
         assert isinstance(parsed, Parsed)
@@ -220,11 +220,11 @@ class Connection:
         known = with_oids(parameters, types, snapshot, self._session)
         return self._planner.request(parsed, types, known, self._session, snapshot)
 
-    def _seen(self, parsed: object, snapshot: Snapshot) -> Snapshot:
+    async def _seen(self, parsed: object, snapshot: Snapshot) -> Snapshot:
         """The catalog as the session sees it; what ends a block does not look at what is in it."""
         if isinstance(parsed, Parsed) and isinstance(parsed.statement, _BLOCK_ENDS):
             return self._session.temporary.over(snapshot)
-        return as_seen(snapshot, self._session, self._env)
+        return await as_seen(snapshot, self._session, self._env)
 
     async def _run(self, request: Request) -> Response:
         self._refuse_after_failure(request.plan)
@@ -308,8 +308,12 @@ class Connection:
                 self._session.temporary.roll_back()
             else:
                 await commit_collected(transaction, self._session, self._env)
-        except PersistFault as fault:
-            raise _told(fault, self._on_fault) from fault
+        except BaseException as error:
+            # What was made of its own goes with what could not be committed.
+            self._session.temporary.roll_back()
+            if isinstance(error, PersistFault):
+                raise _told(error, self._on_fault) from error
+            raise
         finally:
             self._session.end_transaction()
 
@@ -348,10 +352,14 @@ class Connections:
         except PersistFault as fault:
             raise _told(fault, self._on_fault) from fault
 
-    async def open_session(self, parameters: dict[str, str], *, internal: bool) -> Connection:
+    async def open_session(
+        self, parameters: dict[str, str], *, internal: bool, proved: Credentials | None = None
+    ) -> Connection:
         """A session with the system's defaults, its role's, and the startup message's wishes."""
         snapshot = await self._snapshot()
         user = parameters.get("user") or DEFAULT_USER
+        if proved is not None:
+            check_still_proved(user, proved, snapshot)
         role = login_role(user, snapshot, internal=internal)
         given = {**snapshot.system_configurations, **dict(role.variables)}
         defaults = {name: value for name, value in given.items() if name.lower() in VARIABLES}

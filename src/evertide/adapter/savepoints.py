@@ -18,8 +18,10 @@ from evertide.sql.syntax.command import (
     SavepointStatement,
 )
 from evertide.sql.syntax.statement import Statement
-from evertide.vocab.errors import InvalidSavepoint, NoActiveTransaction
+from evertide.vocab.errors import InsufficientResources, InvalidSavepoint, NoActiveTransaction
 
+# Some drivers set one before each statement and release none.
+MOST_SAVEPOINTS: Final = 100_000
 _WORDS: Final = {
     SavepointAction.SET: "SAVEPOINT",
     SavepointAction.RELEASE: "RELEASE SAVEPOINT",
@@ -44,6 +46,11 @@ def run_savepoint(plan: SavepointPlan, session: Session) -> CommandResponse:
         raise NoActiveTransaction(f"{_WORDS[plan.action]} can only be used in transaction blocks")
     savepoints = session.own.savepoints
     if plan.action is SavepointAction.SET:
+        if len(savepoints) >= MOST_SAVEPOINTS:
+            raise InsufficientResources(
+                f"a transaction is limited to {MOST_SAVEPOINTS} savepoints",
+                hint="Release those that are no longer needed.",
+            )
         savepoints.append(_savepoint(plan.name, session, transaction))
         return CommandResponse(plan.action)
     # Of several with one name the newest is meant.
@@ -83,7 +90,7 @@ def _go_back(savepoint: Savepoint, session: Session, transaction: Transaction) -
     work = transaction.work
     if isinstance(work, Defining):
         del work.steps[savepoint.steps :]
-        work.seen = None
+        work.tried = None
         if not work.steps:
             transaction.work = Untouched()
     if not isinstance(work, Writing):
@@ -91,10 +98,4 @@ def _go_back(savepoint: Savepoint, session: Session, transaction: Transaction) -
     if savepoint.changes is None:
         transaction.work = Untouched()
         return
-    for shard_id in list(work.changes):
-        if shard_id in savepoint.changes:
-            del work.changes[shard_id][savepoint.changes[shard_id] :]
-        else:
-            del work.changes[shard_id]
-    # They show changes that are gone; they are made anew when they are asked for.
-    work.images.clear()
+    work.go_back(savepoint.changes)

@@ -1,7 +1,7 @@
 """What a session's statements and the messages of its connection both name and change."""
 
 from evertide.adapter.client import Portal, Prepared
-from evertide.adapter.ddl.block import as_seen
+from evertide.adapter.ddl.block import known_as_seen
 from evertide.adapter.describe import result_desc
 from evertide.adapter.environment import Environment
 from evertide.adapter.planning import Parsed, Planner
@@ -46,7 +46,9 @@ class Shared:
         the statement, which compares once more."""
         if prepared.result is None or not isinstance(prepared.statement, Parsed):
             return
-        snapshot = as_seen(self._env.catalog.newest, self._session, self._env)
+        snapshot = known_as_seen(self._env.catalog.newest, self._session)
+        if snapshot is None:
+            return  # in a block that changes objects, and reads none
         if self._compared.get(id(prepared)) == snapshot.version:
             return
         types = prepared.parameter_types

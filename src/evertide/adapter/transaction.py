@@ -7,12 +7,13 @@ see what the transaction wrote before them, and commit only if nothing they read
 So a transaction needs no locks: it is one read of, or one write to, history.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
 from evertide.adapter.client import RowStream
+from evertide.catalog.draft import Draft
 from evertide.catalog.snapshot import Snapshot
 from evertide.catalog.temporary import is_held
 from evertide.dataflow.description import Import
@@ -69,13 +70,33 @@ class Writing:
     # None: they depend on nothing.
     read_set: ReadSet | None = None
     images: dict[ShardId, SeenImage] = field(default_factory=dict)
+    # What each change takes that is bounded.
+    weights: dict[ShardId, list[int]] = field(default_factory=dict)
 
-    def add(self, shard_id: ShardId, name: str, write: TableWrite) -> None:
+    def add(self, shard_id: ShardId, name: str, write: TableWrite, weight: int = 0) -> None:
         """Collect a change of a table."""
         self.names[shard_id] = name
-        self.changes.setdefault(shard_id, [])
+        changes = self.changes.setdefault(shard_id, [])
         if not write.empty:
-            self.changes[shard_id].append(write)
+            changes.append(write)
+            self.weights.setdefault(shard_id, []).append(weight)
+
+    @property
+    def collected(self) -> int:
+        """What all changes take that is bounded."""
+        return sum(map(sum, self.weights.values()))
+
+    def go_back(self, counts: Mapping[ShardId, int]) -> None:
+        """Forget all but so many changes of each table."""
+        for shard_id in list(self.changes):
+            if shard_id not in counts:
+                del self.changes[shard_id]
+                self.weights.pop(shard_id, None)
+                continue
+            del self.changes[shard_id][counts[shard_id] :]
+            del self.weights.get(shard_id, [])[counts[shard_id] :]
+        # They show changes that are gone; they are made anew when they are asked for.
+        self.images.clear()
 
     def changes_of(self, shard_id: ShardId) -> list[TableWrite]:
         """What the transaction has done to a table so far."""
@@ -98,14 +119,23 @@ class Writing:
 Planning: TypeAlias = Callable[[Snapshot], DdlPlan | None]
 
 
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """The version of the catalog that a block's steps were tried on, and what came of it."""
+
+    version: tuple[int, int]
+    draft: Draft
+    snapshot: Snapshot
+
+
 @dataclass(slots=True)
 class Defining:
     """Changes of objects, to be made one after another when the block is committed."""
 
     steps: list[Planning] = field(default_factory=list)
     alone: bool = False  # nothing may come beside the one step
-    # The version of the catalog that they were last tried on, and what came of it.
-    seen: tuple[tuple[int, int], Snapshot] | None = None
+    # What they make of the catalog; None: to be found out.
+    tried: Tried | None = None
 
 
 Work: TypeAlias = Untouched | Reading | Subscribing | Writing | Defining

@@ -6,7 +6,9 @@ again, one after another. Nobody sees any of it before, and a block that changes
 nothing else.
 """
 
+import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from evertide.adapter.client import CommandResponse
@@ -19,7 +21,7 @@ from evertide.adapter.rights.identity import default_role
 from evertide.adapter.session import Session
 from evertide.adapter.temporary.objects import marked
 from evertide.adapter.temporary.parts import numbered
-from evertide.adapter.transaction import Defining, Planning
+from evertide.adapter.transaction import Defining, Planning, Tried
 from evertide.catalog.draft import Draft
 from evertide.catalog.snapshot import Snapshot
 from evertide.catalog.transact import TransactResult, apply_op
@@ -68,6 +70,8 @@ _TOGETHER: Final = (
 )
 # What also takes hold of the history of its inputs, which must be there before.
 _ALONE: Final = CreateMaterializedViewPlan | CreateSinkPlan | CreateSourcePlan
+# So many take some ten milliseconds.
+_STEPS_AT_ONCE: Final = 10
 
 
 def run_in_block(
@@ -87,24 +91,41 @@ def run_in_block(
             "this transaction can only execute a single statement",
             hint="Materialized views, sources and sinks are created one at a time.",
         )
-    notices = _make([lambda _: plan], snapshot, session, env)[1]
-    session.notices.extend(notices)
+    tried, follows = defining.tried, True
+    if tried is None or tried.snapshot is not snapshot:
+        follows = not defining.steps
+        draft = Draft(snapshot, now_ms=0, user=session.user)
+        tried = Tried(snapshot.version, draft, snapshot)
+    # If it fails half-way, so has the block: what the steps before it make is found out anew.
+    defining.tried = None
+    tried.draft.now_ms = env.clock.now_ms()
+    session.notices.extend(_apply(plan, tried.draft, session, env))
     defining.steps.append(planning)
     defining.alone = alone
-    defining.seen = None
+    if follows:
+        defining.tried = replace(tried, snapshot=marked(tried.draft.snapshot))
     return CommandResponse(tag_of(plan))
 
 
-def as_seen(snapshot: Snapshot, session: Session, env: Environment) -> Snapshot:
+async def as_seen(snapshot: Snapshot, session: Session, env: Environment) -> Snapshot:
     """The catalog as a session sees it: with its temporary objects, and what its block makes."""
+    known = known_as_seen(snapshot, session)
+    if known is not None:
+        return known
+    work = None if session.transaction is None else session.transaction.work
+    assert isinstance(work, Defining), "only what a block makes has to be found out"
+    work.tried = await _tried(work.steps, session.temporary.over(snapshot), session, env)
+    return work.tried.snapshot
+
+
+def known_as_seen(snapshot: Snapshot, session: Session) -> Snapshot | None:
+    """The same; None: what its block makes of this catalog has yet to be found out."""
     over = session.temporary.over(snapshot)
     transaction = session.transaction
     if transaction is None or transaction.failed or not isinstance(transaction.work, Defining):
         return over
-    work = transaction.work
-    if work.seen is None or work.seen[0] != over.version:
-        work.seen = (over.version, marked(_make(work.steps, over, session, env)[0].snapshot))
-    return work.seen[1]
+    tried = transaction.work.tried
+    return None if tried is None or tried.version != over.version else tried.snapshot
 
 
 async def commit_definitions(work: Defining, session: Session, env: Environment) -> None:
@@ -115,35 +136,44 @@ async def commit_definitions(work: Defining, session: Session, env: Environment)
         await run_ddl(lambda newer: _planned(planning, newer), session, env, snapshot)
         return
     for _ in range(MAX_ATTEMPTS):
-        draft, _notices = _make(work.steps, snapshot, session, env)
-        result = TransactResult(draft.updates())
+        tried = work.tried
+        if tried is None or tried.version != snapshot.version:
+            tried = await _tried(work.steps, snapshot, session, env)
+        result = TransactResult(tried.draft.updates())
         if await append_result(result, (), snapshot, session, env):
             return
         snapshot = session.temporary.over(await env.catalog.current())
     raise _changed_meanwhile()
 
 
-def _make(
+async def _tried(
     steps: Sequence[Planning], snapshot: Snapshot, session: Session, env: Environment
-) -> tuple[Draft, list[Notice]]:
-    """The statements one after another, and what they have to tell."""
+) -> Tried:
+    """The statements one after another; others have their turn now and then."""
     draft = Draft(snapshot, now_ms=env.clock.now_ms(), user=session.user)
-    owner = session.role_id or default_role(snapshot).role_id
+    for done, planning in enumerate(steps, 1):
+        if done % _STEPS_AT_ONCE == 0:
+            await asyncio.sleep(0)
+        _apply(_planned(planning, marked(draft.snapshot)), draft, session, env)
+    return Tried(snapshot.version, draft, marked(draft.snapshot))
+
+
+def _apply(plan: DdlPlan, draft: Draft, session: Session, env: Environment) -> list[Notice]:
+    """One statement more, and what it has to tell."""
+    owner = session.role_id or default_role(draft.snapshot).role_id
     notices: list[Notice] = []
-    for planning in steps:
-        plan = _planned(planning, marked(draft.snapshot))
-        try:
-            ops = ops_for(plan, owner, Timestamp(0), draft.snapshot, now_ms=draft.now_ms)
-            notices += check_sizes(ops, env.sizes)
-            for op in numbered(ops):
-                apply_op(draft, op)
-        except (DuplicateTable, DuplicateObject) as error:
-            if not getattr(plan, "if_not_exists", False):
-                raise
-            notices.append(Notice("NOTICE", error.code, f"{error.message}, skipping"))
-        if isinstance(plan, DropPlan | CreateClusterPlan | ChangePlan | RolePlan):
-            notices.extend(plan.notices)
-    return draft, notices
+    try:
+        ops = ops_for(plan, owner, Timestamp(0), draft.snapshot, now_ms=draft.now_ms)
+        notices += check_sizes(ops, env.sizes)
+        for op in numbered(ops):
+            apply_op(draft, op)
+    except (DuplicateTable, DuplicateObject) as error:
+        if not getattr(plan, "if_not_exists", False):
+            raise
+        notices.append(Notice("NOTICE", error.code, f"{error.message}, skipping"))
+    if isinstance(plan, DropPlan | CreateClusterPlan | ChangePlan | RolePlan):
+        notices.extend(plan.notices)
+    return notices
 
 
 def _planned(planning: Planning, snapshot: Snapshot) -> DdlPlan:

@@ -11,7 +11,7 @@ from evertide.adapter.ddl.ops import TAGS, ops_for
 from evertide.adapter.ddl.reconfigured import wait_reconfigured
 from evertide.adapter.ddl.refreshes import with_refreshes
 from evertide.adapter.ddl.result import append_result
-from evertide.adapter.ddl.secret_values import forget_new_value, with_kept_value
+from evertide.adapter.ddl.secret_values import Fate, Kept, kept_value
 from evertide.adapter.ddl.sink_files import refuse_existing_file
 from evertide.adapter.ddl.size_checks import check_sizes
 from evertide.adapter.ddl.staging import (
@@ -91,7 +91,13 @@ class _Attempt:
     async def run(self) -> str | None:
         """The command tag once it is durable; None if another writer was first."""
         imports, as_of = await self._inputs()
-        self._plan = await with_kept_value(self._plan, self._env.storage)
+        async with kept_value(self._plan, self._env, self._snapshot) as kept:
+            self._plan = kept.plan
+            return await self._append(kept, imports, as_of)
+
+    async def _append(
+        self, kept: Kept, imports: tuple[Import, ...], as_of: Timestamp
+    ) -> str | None:
         try:
             self._now_ms = now_ms = self._env.clock.now_ms()
             ops = ops_for(self._plan, self._owner, as_of, self._snapshot, now_ms=now_ms)
@@ -103,7 +109,6 @@ class _Attempt:
                 user=self._session.user,
             )
         except (DuplicateTable, DuplicateObject) as error:
-            await forget_new_value(self._plan, self._env.storage)
             if not getattr(self._plan, "if_not_exists", False):
                 raise
             note = Notice("NOTICE", error.code, f"{error.message}, skipping")
@@ -111,8 +116,10 @@ class _Attempt:
             return tag_of(self._plan)
         ending = self._plan.on_commit if isinstance(self._plan, CreateTablePlan) else None
         session, env, snapshot = self._session, self._env, self._snapshot
-        if not await append_result(result, imports, snapshot, session, env, ending):
-            await forget_new_value(self._plan, self._env.storage)
+        kept.fate = Fate.ASKED
+        appended = await append_result(result, imports, snapshot, session, env, ending)
+        kept.fate = Fate.NAMED if appended else Fate.UNNAMED
+        if not appended:
             return None
         if isinstance(
             self._plan,

@@ -6,6 +6,7 @@ from evertide.adapter.ddl.secret_values import forget_old_values
 from evertide.adapter.environment import Environment
 from evertide.adapter.see_through import see_through
 from evertide.adapter.session import Session
+from evertide.adapter.temporary.bounds import check_objects
 from evertide.adapter.temporary.parts import divided
 from evertide.adapter.writing.shard_changes import shard_changes
 from evertide.catalog.snapshot import Snapshot
@@ -28,6 +29,7 @@ async def append_result(
     `ending`: what becomes of a new temporary table when a transaction ends.
     """
     stored, own = divided(result)
+    check_objects(session.temporary.held, own)
     if stored.updates:
         changes = shard_changes(stored, imports, snapshot)
         appending = env.catalog.compare_and_append(

@@ -1,11 +1,12 @@
 """UNDROP: where each materialized view goes on, and the transaction that brings all of it back.
 
 A view goes on where its rows ended, as after a restart, if what it reads is still known from there
-on. Else it is computed anew from now on, as if it had just been created.
+on, or if it is complete and needs nothing any more. Else it is computed anew from now on, as if it
+had just been created. What was dropped along with something and can do neither stays dropped.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from evertide.adapter.client import CommandResponse
 from evertide.adapter.environment import Environment
@@ -22,9 +23,15 @@ from evertide.dataflow.description import Import
 from evertide.persist.handle import Appended
 from evertide.persist.state import ShardState
 from evertide.sql.plan.plans import DdlPlan
+from evertide.sql.plan.undrop.leaving import leave_out
 from evertide.sql.plan.undrop.plans import UndropPlan
 from evertide.sql.views import plan_item
-from evertide.vocab.errors import ObjectNotInPrerequisiteState, SerializationFailure
+from evertide.vocab.errors import (
+    Notice,
+    ObjectNotInPrerequisiteState,
+    SerializationFailure,
+    SqlError,
+)
 from evertide.vocab.ids import ItemId, ShardId
 from evertide.vocab.timestamp import EMPTY_FRONTIER, Timeline, Timestamp, step_back
 
@@ -43,7 +50,7 @@ async def run_undrop(
         assert isinstance(plan, UndropPlan), "the same statement"
         undropping = _Undropping(session, env, snapshot)
         if await undropping.run(plan.items):
-            session.notices.extend(plan.notices)
+            session.notices.extend((*plan.notices, *undropping.notices))
             return CommandResponse(plan.tag)
         snapshot = session.temporary.over(await env.catalog.current())
     raise SerializationFailure(
@@ -74,25 +81,23 @@ class _Undropping:
         self._session = session
         self._env = env
         self._snapshot = snapshot
+        self.notices: tuple[Notice, ...] = ()
 
     async def run(self, items: Sequence[Returning]) -> bool:
         """Whether it was done; else somebody else was first."""
-        views = self._views(items)
-        starts: Mapping[ItemId, Start] = {}
-        if views:
-            read_ts = await self._env.oracle.read_ts(Timeline.EPOCH_MS)
-            shards = {one.shard_id for view in views for one in (view.own, *view.inputs)}
-            states = await self._env.storage.following.states(shards)
-            starts = choose_starts(views, states, read_ts)
-        chosen = [
-            replace(one, anew_from=starts[one.item_id].anew_from) if one.item_id in starts else one
-            for one in items
-        ]
+        found = await self._starts(items)
+        root = items[0].item_id
+        if root in found.refused:
+            raise found.refused[root]
+        coming, self.notices = leave_out(items, found.refused, self._snapshot)
+        starts = {one.item_id: found.starts.get(one.item_id, Start(None)) for one in coming}
+        chosen = [replace(one, anew_from=starts[one.item_id].anew_from) for one in coming]
         result = self._transact(chosen)
         after = self._after(result)
         returning = {
             item_id: ViewStart(_inputs(item_id, after), start.hold_ts)
             for item_id, start in starts.items()
+            if start.hold_ts is not None
         }
         appending = self._env.catalog.compare_and_append(
             result.updates,
@@ -100,6 +105,15 @@ class _Undropping:
             shard_changes=shard_changes(result, (), self._snapshot, returning),
         )
         return isinstance(await see_through(appending), Appended)
+
+    async def _starts(self, items: Sequence[Returning]) -> "Starts":
+        views = self._views(items)
+        if not views:
+            return Starts()
+        read_ts = await self._env.oracle.read_ts(Timeline.EPOCH_MS)
+        shards = {one.shard_id for view in views for one in (view.own, *view.inputs)}
+        states = await self._env.storage.following.states(shards)
+        return choose_starts(views, states, read_ts)
 
     def _views(self, items: Sequence[Returning]) -> list[View]:
         """Those among them that are materialized, inputs before users."""
@@ -134,38 +148,66 @@ def _inputs(item_id: ItemId, snapshot: Snapshot) -> tuple[Import, ...]:
 class Start:
     """From where on a view needs what it reads; `anew_from`: its rows begin there, too."""
 
-    hold_ts: Timestamp
+    hold_ts: Timestamp | None  # None: it needs none of it
     anew_from: Timestamp | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """Where each view starts, and why some cannot; those that read one of these are in neither."""
+
+    starts: dict[ItemId, Start] = field(default_factory=dict)
+    refused: dict[ItemId, SqlError] = field(default_factory=dict)
 
 
 def choose_starts(
     views: Sequence[View], states: Mapping[ShardId, ShardState], read_ts: Timestamp
-) -> dict[ItemId, Start]:
+) -> Starts:
     """Where each view goes on, or begins anew. Inputs come before users."""
-    sinces = {shard_id: state.since for shard_id, state in states.items()}
-    starts: dict[ItemId, Start] = {}
+    found = Starts()
+    anew: dict[ShardId, Timestamp] = {}
+    lost: set[ShardId] = set()
     for view in views:
-        own = states[view.own.shard_id]
-        below = [sinces[one.shard_id] for one in view.inputs]
-        hold_ts = _restart(view, own)
-        if _goes_on(view, own) and all(since <= hold_ts for since in below):
-            starts[view.returning.item_id] = Start(hold_ts)
-        else:
-            as_of = _begin(view, select_as_of(oracle_read_ts=read_ts, sinces=below))
-            starts[view.returning.item_id] = Start(as_of, as_of)
+        item_id, shard_id = view.returning.item_id, view.own.shard_id
+        if any(one.shard_id in lost for one in view.inputs):
+            lost.add(shard_id)
+            continue
+        start = _going_on(view, states, anew, read_ts)
+        if start is None:
+            below = [anew.get(one.shard_id, states[one.shard_id].since) for one in view.inputs]
+            as_of = _next_change(view, select_as_of(oracle_read_ts=read_ts, sinces=below))
+            if as_of is None:
+                lost.add(shard_id)
+                found.refused[item_id] = _too_late(view)
+                continue
+            start = Start(as_of, as_of)
             # Who reads it finds nothing there from before.
-            sinces[view.own.shard_id] = as_of
-    return starts
+            anew[shard_id] = as_of
+        found.starts[item_id] = start
+    return found
 
 
-def _restart(view: View, state: ShardState) -> Timestamp:
-    """Where a replica begins that finds the shard like this; one that is complete is computed once
-    more from its beginning."""
-    as_of = view.definition.as_of
-    return as_of if state.upper == EMPTY_FRONTIER else max(as_of, step_back(state.upper))
+def _going_on(
+    view: View,
+    states: Mapping[ShardId, ShardState],
+    anew: Mapping[ShardId, Timestamp],
+    read_ts: Timestamp,
+) -> Start | None:
+    """How it goes on where its rows ended; None: it cannot."""
+    own = states[view.own.shard_id]
+    if not _is_last_definitions(view, own):
+        return None
+    below = {one.shard_id: states[one.shard_id] for one in view.inputs}
+    if own.upper == EMPTY_FRONTIER:
+        uppers = [anew.get(s, state.upper) for s, state in below.items()]
+        then = max(read_ts, min(uppers, default=EMPTY_FRONTIER))
+        return Start(None) if _next_change(view, then) is None else None
+    hold_ts = max(view.definition.as_of, step_back(own.upper))
+    known = all(anew.get(s, state.since) <= hold_ts for s, state in below.items())
+    return Start(hold_ts) if known else None
 
 
-def _goes_on(view: View, state: ShardState) -> bool:
+def _is_last_definitions(view: View, state: ShardState) -> bool:
     """Whether its shard holds what its definition says, up to where it ends.
 
     Not if it was just changing hands.
@@ -177,15 +219,17 @@ def _goes_on(view: View, state: ShardState) -> bool:
     )
 
 
-def _begin(view: View, now: Timestamp) -> Timestamp:
-    """Where a view begins anew: now, or where its next refresh is."""
-    if view.definition.refresh is None:
-        return now
-    found = view.definition.refresh.schedule.next_at(now)
-    if found == EMPTY_FRONTIER:
-        raise ObjectNotInPrerequisiteState(
-            f'cannot undrop materialized view "{view.dropped.name}": its last refresh is over, and'
-            " what it read then is no longer known",
-            hint="Create it anew.",
-        )
-    return found
+def _next_change(view: View, then: Timestamp) -> Timestamp | None:
+    """When it changes next if its inputs do from then on; None: never again, for its last refresh
+    is over, or they will not."""
+    refresh = view.definition.refresh
+    found = then if refresh is None else refresh.schedule.next_at(then)
+    return None if found == EMPTY_FRONTIER else found
+
+
+def _too_late(view: View) -> SqlError:
+    return ObjectNotInPrerequisiteState(
+        f'cannot undrop materialized view "{view.dropped.name}": its last refresh is over, and'
+        " what it read then is no longer known",
+        hint="Create it anew.",
+    )

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from evertide.adapter.reading.leaves import IndexedViews
 from evertide.catalog.snapshot import Snapshot
 from evertide.expr.functions.row import Knowledge
+from evertide.expr.heavy import has_heavy, may_become_heavy
 from evertide.expr.relation import Constant, Relation
 from evertide.expr.relation_walk import in_order_of_use, scalars_of
 from evertide.expr.scalar import Call, Parameter, Scalar, SessionCall
@@ -25,7 +26,8 @@ from evertide.vocab.ids import ClusterId
 _Key: TypeAlias = tuple[int, tuple[int, int], ClusterId | None]
 
 KEPT_PLANS: Final = 512
-# Relations with more constant rows are not kept: they are not run again as they are.
+# Relations with more constant rows are not kept: they are not run again as they are. Nor are those
+# with very large values.
 MOST_ROWS: Final = 100
 
 
@@ -46,6 +48,8 @@ class ReadPlan:
     # Calls that make the statement wait.
     pauses: frozenset[SessionCall]
     has_parameters: bool
+    # Some of it may take long to work out.
+    may_be_heavy: bool
 
     @property
     def is_timeless(self) -> bool:
@@ -69,6 +73,8 @@ class ReadPlans:
             known = _plan(relation, snapshot, cluster_id)
             if max(_constant_rows(relation), _constant_rows(known.relation)) > MOST_ROWS:
                 return known
+            if known.may_be_heavy and has_heavy(known.relation):
+                return known
             self._plans[key] = known
             if len(self._plans) > KEPT_PLANS:
                 self._plans.popitem(last=False)
@@ -88,14 +94,16 @@ def _plan(relation: Relation, snapshot: Snapshot, cluster_id: ClusterId | None) 
     asks_catalog = any(
         isinstance(part, Call) and part.function.knowledge is Knowledge.CATALOG for part in parts
     )
+    optimized = inlined if asks_catalog else optimize(inlined)
     return ReadPlan(
         relation,
-        inlined if asks_catalog else optimize(inlined),
+        optimized,
         cluster_id,
         asks_catalog,
         any(isinstance(part, SessionCall) for part in parts),
         frozenset(p for p in parts if isinstance(p, SessionCall) and is_pause(p)),
         any(isinstance(part, Parameter) for part in parts),
+        may_become_heavy(optimized),
     )
 
 

@@ -8,6 +8,7 @@ from evertide.adapter.environment import Environment
 from evertide.adapter.lookups.catalog_functions import bind_catalog_functions
 from evertide.adapter.lookups.session_values import session_bindings
 from evertide.adapter.reading.ahead import look_ahead
+from evertide.adapter.reading.at_leisure import worked_out
 from evertide.adapter.reading.domain import check_within, hold_domain, read_domain
 from evertide.adapter.reading.dynamic import dynamic_rows
 from evertide.adapter.reading.found_rows import (
@@ -35,6 +36,7 @@ from evertide.catalog.builtin.registry import builtin_rows
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.compute import Unanswered
 from evertide.expr.budget import Budget
+from evertide.expr.heavy import has_heavy
 from evertide.expr.interpret import Collection, consolidated, evaluate, finish
 from evertide.expr.locality import interpreted_only
 from evertide.expr.recursion import is_recursive
@@ -79,6 +81,8 @@ class Read:
     leaves: Mapping[GlobalId, Leaf]
     # How long its statement waits first, in seconds.
     pause_s: float = 0.0
+    # There are values in it that take long to work with.
+    heavy: bool = False
 
     @property
     def shard_leaves(self) -> list[ShardLeaf]:
@@ -114,11 +118,11 @@ def plan_read(
     use_indexes: bool = True,
 ) -> Read:
     """Put parameters and session values in, inline views, optimise, choose leaves."""
-    plan = _plan(question, session, env, snapshot, use_indexes=use_indexes)
+    plan = read_plan(question, session, env, snapshot, use_indexes=use_indexes)
     return _filled(plan, question, session, env, snapshot, as_of)
 
 
-def _plan(
+def read_plan(
     question: Question,
     session: Session,
     env: Environment,
@@ -126,6 +130,7 @@ def _plan(
     *,
     use_indexes: bool = True,
 ) -> ReadPlan:
+    """What of a question can be worked out once."""
     cluster = snapshot.cluster_named(session.cluster)
     cluster_id = None if cluster is None or not use_indexes else cluster.cluster_id
     return env.read_plans.plan(question.relation, snapshot, cluster_id)
@@ -155,7 +160,8 @@ def _filled(
     cluster = snapshot.cluster_named(session.cluster)
     cluster_id = None if cluster is None else cluster.cluster_id
     pause = sum(map(pause_seconds, plan.pauses))
-    return Read(relation, question.finishing, snapshot, cluster_id, leaves, pause)
+    heavy = plan.may_be_heavy and has_heavy(relation)
+    return Read(relation, question.finishing, snapshot, cluster_id, leaves, pause, heavy)
 
 
 async def run_read(
@@ -171,7 +177,11 @@ async def run_read(
 
     `at_least`: not before this time either, which may be one that is yet to come.
     """
-    plan = _plan(question, session, env, snapshot)
+    plan = read_plan(question, session, env, snapshot)
+    relation = await worked_out(plan, question.parameters, question.bindings)
+    if relation is not None:
+        question = Question(relation, question.finishing)
+        plan = read_plan(question, session, env, snapshot)
     if plan.pauses:
         await asyncio.sleep(sum(map(pause_seconds, plan.pauses)))
     if wanted_as_of is None and plan.is_timeless:
@@ -391,7 +401,7 @@ async def compute_rows(read: Read, fetched: Mapping[GlobalId, Collection]) -> li
         found = evaluate(read.relation, fetched.__getitem__, budget)
         return finish(found, read.finishing, read.relation.types)
 
-    if _is_short(read.relation, total):
+    if not read.heavy and _is_short(read.relation, total):
         return compute()
     try:
         return await asyncio.to_thread(compute)

@@ -12,7 +12,8 @@ _SYSTEM_PREFIXES: Final = ("mz_", "pg_")
 
 
 def login_role(user: str, snapshot: Snapshot, *, internal: bool) -> Role:
-    """The role of this name; a user that no role is named after acts as the default role.
+    """The role of this name; a user that no role is named after acts as the default role: that is
+    for addresses where users are trusted. Who had to prove a password has a role.
 
     System roles are only let in where only operators can connect.
     """

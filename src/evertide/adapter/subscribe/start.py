@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from evertide.adapter.environment import Environment
-from evertide.adapter.reading.read import Question, run_read
+from evertide.adapter.reading.read import THREAD_ROWS, Question, run_read
 from evertide.adapter.reading.timestamp import check_explicit_as_of, select_as_of
 from evertide.adapter.session import Session
 from evertide.adapter.subscribe.catalog import CatalogSource, Followed
@@ -16,7 +16,7 @@ from evertide.adapter.subscribe.rows import ChangeRows
 from evertide.adapter.subscribe.sources import ConstantSource, StoredSource
 from evertide.adapter.subscribe.stream import Source, Subscription
 from evertide.adapter.subscribe.subscriptions import Reads
-from evertide.adapter.temporary.constants import with_held_rows
+from evertide.adapter.temporary.constants import HeldRows
 from evertide.catalog.builtin.registry import builtin_of
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.compute import replica_processes
@@ -75,7 +75,10 @@ async def run_subscribe(
         transaction.start_subscribing()
     bindings = Question(plan.relation, Finishing(), parameters).bindings
     relation = inline_views(substitute(plan.relation, bindings), snapshot, ())
-    relation = optimize(with_held_rows(relation, snapshot, session.temporary))
+    held = HeldRows(snapshot, session.temporary)
+    relation = held.put_into(relation)
+    few = held.count <= THREAD_ROWS
+    relation = optimize(relation) if few else await asyncio.to_thread(optimize, relation)
     system = _system_relations(relation)
     collections = () if system else imports_of(relation, snapshot)
     cluster = resolve_cluster(session.cluster, snapshot)

@@ -1,5 +1,6 @@
 """A session's temporary objects, put over the catalog's."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
@@ -12,6 +13,7 @@ from evertide.catalog.objects import CatalogObject, CatalogUpdate, Item, Table, 
 from evertide.catalog.objects import ObjectKey as Key
 from evertide.catalog.snapshot import Snapshot
 from evertide.expr.interpret import Collection
+from evertide.persist.prepare import THREAD_ROWS
 from evertide.persist.txn import TableWrite
 from evertide.sql.syntax.definition import OnCommit
 from evertide.vocab.ids import ItemId, ShardId
@@ -83,17 +85,22 @@ class Temporary:
         """What a table of it holds."""
         return Collection(self._held.tables[shard_id].rows, [])
 
-    def written(self, writes: Mapping[ShardId, TableWrite]) -> Held:
+    async def written(self, writes: Mapping[ShardId, TableWrite]) -> Held:
         """What there is once these tables are written to, if there is room for it.
 
-        Those that are gone by now are passed over: nobody can look at them.
+        Those that are gone by now are passed over: nobody can look at them. On a thread where it
+        takes time: others wait for the loop.
         """
-        tables = dict(self._held.tables)
-        for shard_id, write in writes.items():
-            if shard_id in tables:
-                tables[shard_id] = tables[shard_id].after(write)
-        held = replace(self._held, tables=tables)
-        self._space.check(self._held.weight, held.weight)
+        before = self._held
+        known = {s: (before.tables[s], write) for s, write in writes.items() if s in before.tables}
+
+        def after() -> dict[ShardId, HeldTable]:
+            return {s: table.after(write) for s, (table, write) in known.items()}
+
+        short = sum(table.looked_at(write) for table, write in known.values()) <= THREAD_ROWS
+        tables = after() if short else await asyncio.to_thread(after)
+        held = replace(before, tables={**before.tables, **tables})
+        self._space.check(before.weight, held.weight)
         return held
 
     def take(self, held: Held) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from evertide.adapter.environment import Environment
+from evertide.adapter.reading.at_leisure import worked_out
 from evertide.adapter.reading.domain import hold_domain, read_domain
 from evertide.adapter.reading.leaves import HeldLeaf, Leaf, ShardLeaf
 from evertide.adapter.reading.read import (
@@ -18,9 +19,11 @@ from evertide.adapter.reading.read import (
     compute_rows,
     fetch_leaf,
     plan_read,
+    read_plan,
 )
 from evertide.adapter.reading.selection import Found, find_rows, to_rows
 from evertide.adapter.session import Session
+from evertide.adapter.temporary.tables import row_count
 from evertide.adapter.transaction import ReadSet, SeenImage, Writing
 from evertide.adapter.writing.direct_read import DirectRead, direct_read
 from evertide.catalog.snapshot import Snapshot
@@ -34,6 +37,7 @@ from evertide.expr.traverse import gets
 from evertide.persist.coding.batch import COLUMNAR_ROWS
 from evertide.persist.faults import BelowSince
 from evertide.persist.leases import ReadHold
+from evertide.persist.prepare import THREAD_ROWS
 from evertide.persist.txn import TableWrite, diff_rows
 from evertide.vocab.datum import Row
 from evertide.vocab.errors import InvalidTransactionState, ObjectNotInPrerequisiteState
@@ -150,6 +154,7 @@ async def read_found(question: Question, how: WriteRead) -> tuple[list[Row], Fou
         if found is not None:
             rows = _repeated(found, direct.leaf.collection.desc.types)
             return direct.followed(rows), found
+    question = await _lighter(question, how)
     read = how.plan(question, use_indexes=not _passes_indexes(question, how))
     if read.pause_s:
         await asyncio.sleep(read.pause_s)
@@ -176,7 +181,7 @@ async def read_gone(
 
     None where that cannot be told without looking at them one by one.
     """
-    read = how.direct(question) or _selected(question, how)
+    read = how.direct(question) or _selected(await _lighter(question, how), how)
     if read is None:
         return None
     found = await _found_directly(read, how)
@@ -191,6 +196,14 @@ async def read_gone(
         return TableWrite(desc, list(zip(rows, (-counts).tolist(), strict=True))), count
     gone = table.append_column("d", pa.array(-counts))
     return TableWrite(desc, (), (gone,)), count
+
+
+async def _lighter(question: Question, how: WriteRead) -> Question:
+    """The question with constants worked out that take long."""
+    indexed = not _passes_indexes(question, how)
+    plan = read_plan(question, how.session, how.env, how.snapshot, use_indexes=indexed)
+    relation = await worked_out(plan, question.parameters, question.bindings)
+    return question if relation is None else Question(relation, question.finishing)
 
 
 def _selected(question: Question, how: WriteRead) -> DirectRead | None:
@@ -265,8 +278,14 @@ async def _fetch(leaf: Leaf, read: Read, how: WriteRead) -> Collection:
         return stored
     assert isinstance(leaf, ShardLeaf | HeldLeaf), "only tables are changed"
     desc = leaf.desc if isinstance(leaf, HeldLeaf) else leaf.collection.desc
-    rows = [*stored.rows, *(diff for change in changes for diff in diff_rows(change))]
-    return Collection(consolidated(rows, desc.types), stored.errors)
+
+    def changed() -> Collection:
+        rows = [*stored.rows, *(diff for change in changes for diff in diff_rows(change))]
+        return Collection(consolidated(rows, desc.types), stored.errors)
+
+    if len(stored.rows) + sum(map(row_count, changes)) <= THREAD_ROWS:
+        return changed()
+    return await asyncio.to_thread(changed)
 
 
 def _changes(leaf: Leaf, how: WriteRead) -> list[TableWrite]:

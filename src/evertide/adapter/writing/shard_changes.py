@@ -62,7 +62,7 @@ def shard_changes(
 ) -> list[ShardChange]:
     """One change per shard: a store transaction sets a shard once.
 
-    `returning`: of every materialized view that was dropped and comes back.
+    `returning`: of every materialized view that was dropped, comes back, and needs what it reads.
     """
     changes: dict[ShardId, ShardChange] = {}
     unshelved = result.unshelved

@@ -19,6 +19,7 @@ from evertide.adapter.lookups.session_values import session_bindings
 from evertide.adapter.reading.read import Question, run_read
 from evertide.adapter.reading.selection import to_rows
 from evertide.adapter.session import Session
+from evertide.adapter.temporary.bounds import check_collected, check_columns, weigh
 from evertide.adapter.transaction import ReadSet, Writing
 from evertide.adapter.writing.group_commit import NotTheUpper
 from evertide.adapter.writing.read_for_write import (
@@ -189,7 +190,7 @@ async def _read_then_write(
     if table.shard_id is None:
         own = Writing(read_set=ReadSet(await env.txns.upper()))
         change = await _compute(table, compute, WriteRead(session, env, snapshot, own, False))
-        session.temporary.take(session.temporary.written(own.own_writes()))
+        session.temporary.take(await session.temporary.written(own.own_writes()))
         return change
     long = False
     for attempt in range(MAX_ATTEMPTS):
@@ -209,11 +210,19 @@ async def _read_then_write(
 
 async def _compute(table: Item, compute: Compute, how: WriteRead) -> Change:
     change = await compute(how)
-    written = rows_of(table)
-    if change.gone is not None:
-        how.writing.add(written, table.name, change.gone)
-    how.writing.add(written, table.name, change.write)
+    for write in (change.gone, change.write):
+        if write is not None and how.in_block:
+            await _collect(table, write, how.writing)
+        elif write is not None:
+            how.writing.add(rows_of(table), table.name, write)
     return change
+
+
+async def _collect(table: Item, write: TableWrite, writing: Writing) -> None:
+    """Keep it for COMMIT; rows of temporary tables are in bounded memory before that, too."""
+    weight = 0 if table.shard_id is not None else await weigh(write)
+    check_collected(writing.collected, weight)
+    writing.add(rows_of(table), table.name, write, weight)
 
 
 async def commit_transaction(work: Writing, session: Session, env: Environment) -> None:
@@ -221,7 +230,7 @@ async def commit_transaction(work: Writing, session: Session, env: Environment) 
 
     Rows of temporary tables are the last to be taken over, which cannot fail any more.
     """
-    held = session.temporary.written(work.own_writes())
+    held = await session.temporary.written(work.own_writes())
     await _commit_stored(work, env)
     session.temporary.take(held)
 
@@ -298,9 +307,10 @@ async def write_change(table: Item, write: TableWrite, session: Session, env: En
     """Into the transaction's collected writes, or committed with whoever waits now."""
     transaction = session.transaction
     if transaction is not None and transaction.goes_on:
-        transaction.start_writing().add(rows_of(table), table.name, write)
+        await _collect(table, write, transaction.start_writing())
     elif table.shard_id is None:
-        session.temporary.take(session.temporary.written({rows_of(table): write}))
+        check_columns(write)
+        session.temporary.take(await session.temporary.written({rows_of(table): write}))
     elif not write.empty:
         at = await env.writes.write({table.shard_id: write}, {table.shard_id: table.name})
         env.storage.images.committed(table.shard_id, table.desc, None, at)
