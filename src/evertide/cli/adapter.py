@@ -31,6 +31,7 @@ from evertide.cli.config import (
     parse_address,
     without_password,
 )
+from evertide.cli.open_files import allow_open_files
 from evertide.cli.runtime import find_runtime, find_sizes, make_runtime, remove_runtime
 from evertide.cli.security import tls_context
 from evertide.cli.sizes import size_table
@@ -163,6 +164,7 @@ async def _bound(bind: Callable[[], Awaitable[tuple[str, int]]]) -> str:
 
 async def serve_adapter(boot: Boot, *, watch_parent: bool = True) -> int:
     """One adapter from boot to exit code."""
+    allow_open_files()
     runtime = Path(boot.runtime)
     cache = runtime / f"cache-adapter-{boot.index if watch_parent else os.getpid()}"
     async with notifying(boot.config, runtime) as notifier:

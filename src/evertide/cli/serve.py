@@ -99,6 +99,7 @@ class Supervisor:
             *self._replicas.parts(),
             self._wait_fatal(),
             opened.sweeper().run(),
+            opened.secret_sweeper().run(),
             StorageUsageKeeper(opened.catalog, opened.persist, opened.clock).run(),
             opened.catalog.wait_failed(),
             stopped=stopped,

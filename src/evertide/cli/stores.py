@@ -25,6 +25,7 @@ from evertide.cli.config import (
     store_path,
     without_password,
 )
+from evertide.controller.secret_sweep import SecretSweeper
 from evertide.controller.storage import Storage
 from evertide.oracle.batching import BatchingOracle
 from evertide.oracle.durable import DurableOracle
@@ -210,6 +211,12 @@ class Opened:
         """What removes parts that nobody refers to; one process of a generation runs it."""
         return Sweeper(
             self.persist, self.stores.consensus.consensus(self.generation.epoch), self.clock
+        )
+
+    def secret_sweeper(self) -> SecretSweeper:
+        """What removes values of secrets that the catalog does not name; the same process does."""
+        return SecretSweeper(
+            self.catalog, self.stores.blob, self.clock, self.generation.environment
         )
 
     def committer(self) -> Committer:

@@ -1,5 +1,6 @@
 """Who a client is, before anything is done for it: the messages that prove a password."""
 
+from evertide.adapter.client import Credentials
 from evertide.pgwire import replies, scram
 from evertide.pgwire.codec import decode_text, sasl_initial_response
 from evertide.pgwire.messages import BrokenStream, InvalidMessage, PasswordMessage, Terminate
@@ -15,8 +16,8 @@ from evertide.pgwire.requests import (
 from evertide.vocab.errors import InvalidPassword, ProtocolViolation
 
 
-def authenticate(user: str) -> Asking[bytes]:
-    """Ask for the password's proof; gives the last word of the exchange, or raises.
+def authenticate(user: str) -> Asking[tuple[Credentials, bytes]]:
+    """Ask for the password's proof; gives what was proved and the last word, or raises.
 
     The client may send ahead what it likes: nothing but the two parts of its proof is taken.
     """
@@ -33,7 +34,7 @@ def authenticate(user: str) -> Asking[bytes]:
         yield NoteAttempt(user, succeeded=False)
         raise
     yield NoteAttempt(user, succeeded=True)
-    return replies.authentication_sasl_final(outcome)
+    return credentials, replies.authentication_sasl_final(outcome)
 
 
 def _password_message() -> Asking[bytes]:

@@ -16,6 +16,8 @@ from evertide.vocab.errors import SqlError
 
 # Sockets beyond those with a session: cancel requests, clients about to be told there is no room.
 _SPARE_SOCKETS = 100
+# Those of operators have places of their own, which no number of other clients takes away.
+_INTERNAL_SOCKETS = 200
 _MAX_PID = 2**31 - 1
 
 
@@ -49,6 +51,8 @@ class Backends:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self._connected: dict[int, Backend] = {}
+        # Which of them came in by an internal address.
+        self._operators: set[int] = set()
         self._seated: dict[int, str] = {}
         self._last_pid = 0
         self._attempts = Attempts()
@@ -60,11 +64,17 @@ class Backends:
             if self._last_pid not in self._connected:
                 return BackendKey(self._last_pid, secrets.randbits(32))
 
-    def add(self, backend: Backend) -> bool:
+    def add(self, backend: Backend, *, internal: bool) -> bool:
         """False: there are more sockets open than can have a reason to be."""
-        if len(self._connected) >= self.limits.max_connections + _SPARE_SOCKETS:
+        operators = len(self._operators)
+        if internal and operators >= _INTERNAL_SOCKETS:
+            return False
+        most = self.limits.max_connections + _SPARE_SOCKETS
+        if not internal and len(self._connected) - operators >= most:
             return False
         self._connected[backend.key.pid] = backend
+        if internal:
+            self._operators.add(backend.key.pid)
         return True
 
     async def await_turn(self, address: str, user: str) -> None:
@@ -84,8 +94,9 @@ class Backends:
             self._attempts.failed(address, user, time.monotonic())
 
     def take_seat(self, pid: int, *, internal: bool) -> None:
-        """Ask for room for a session. Those who look after the server always get it."""
-        if not internal and len(self._seated) >= self.limits.max_connections:
+        """Ask for room for a session. Those who look after the server have it from the start."""
+        clients = sum(by == "external" for by in self._seated.values())
+        if not internal and clients >= self.limits.max_connections:
             raise TooManyConnections("sorry, too many clients already")
         listener = "internal" if internal else "external"
         self._seated[pid] = listener
@@ -100,6 +111,7 @@ class Backends:
     def remove(self, pid: int) -> None:
         """The connection is gone."""
         self._connected.pop(pid, None)
+        self._operators.discard(pid)
 
     def cancel(self, key: BackendKey) -> None:
         """Cancel what runs on the connection with this key; a wrong key does nothing."""

@@ -226,6 +226,7 @@ class Decoder:
         self._max_message_bytes = max_message_bytes
         # Who has not been let in yet may not make the server keep much.
         self._limit = MAX_STARTUP_BYTES
+        self.is_let_in = False
         # Bytes without which no further message is complete; spares looking at a big one's parts.
         self._needed = 8
 
@@ -261,6 +262,7 @@ class Decoder:
     def let_in(self) -> None:
         """The client has a session; from now on it may send long messages."""
         self._limit = self._max_message_bytes
+        self.is_let_in = True
 
     def _next_message(self) -> FrontendMessage | None:
         """None: only its header is here, and `_needed` has become its whole length."""

@@ -10,7 +10,7 @@ from typing import assert_never, cast
 
 import structlog
 
-from evertide.adapter.client import Response, SessionClient, SessionFactory
+from evertide.adapter.client import Credentials, Response, SessionClient, SessionFactory
 from evertide.pgwire import metrics, replies
 from evertide.pgwire.backends import Backends
 from evertide.pgwire.channel import Channel, ClientGone
@@ -88,7 +88,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports behave as asyncio.Transport but do not inherit from it.
         self._channel.attach(cast(asyncio.Transport, transport))
-        if not self._listener.backends.add(self):
+        if not self._listener.backends.add(self, internal=self._listener.internal):
             self._channel.abort()
             return
         self._set_timer(self._listener.backends.limits.startup_timeout_s, self._channel.abort)
@@ -202,8 +202,8 @@ class Connection(asyncio.Protocol):
                 await self._listener.backends.await_turn(self._channel.peer, user)
             case NoteAttempt(user, succeeded):
                 self._listener.backends.note_attempt(self._channel.peer, user, succeeded=succeeded)
-            case OpenSession(parameters):
-                return await self._open(parameters)
+            case OpenSession(parameters, proved):
+                return await self._open(parameters, proved)
             case CancelBackend(key):
                 self._listener.backends.cancel(key)
             case AnswerEncryption(accept):
@@ -237,12 +237,15 @@ class Connection(asyncio.Protocol):
         finally:
             metrics.observe_statement(time.perf_counter() - started)
 
-    async def _open(self, parameters: dict[str, str]) -> SessionOpened:
+    async def _open(self, parameters: dict[str, str], proved: Credentials | None) -> SessionOpened:
         """The client has said all it must say, so its time to do so no longer runs."""
+        assert proved is not None or not self._listener.demands_password, "asked for before"
         self._clear_timer()
         internal = self._listener.internal
         self._listener.backends.take_seat(self._key.pid, internal=internal)
-        self._session = await self._listener.factory.open_session(parameters, internal=internal)
+        self._session = await self._listener.factory.open_session(
+            parameters, internal=internal, proved=proved
+        )
         self._inbox.let_in()
         return SessionOpened(self._session)
 

@@ -5,11 +5,16 @@ from collections import deque
 
 from evertide.pgwire.channel import Channel
 from evertide.pgwire.codec import Decoder
-from evertide.pgwire.messages import FrontendMessage, Sync
+from evertide.pgwire.messages import BrokenStream, FrontendMessage, Sync
+from evertide.vocab.errors import ProtocolViolation
 
 # A client may send ahead this much; then it has to wait until all of it has been handled.
 MAX_QUEUED_MESSAGES = 1_000
 MAX_QUEUED_BYTES = 1024 * 1024
+# A client without a session has to wait for answers anyway. It may send some messages behind its
+# first one; who sends more is refused, because what has been read already is kept in any case.
+MAX_STRANGER_MESSAGES = 100
+MAX_STRANGER_BYTES = 32 * 1024
 
 
 class Inbox:
@@ -29,7 +34,14 @@ class Inbox:
         """Take what came from the network; too much of it stops the reading."""
         if self._closed:
             return
+        stranger = not self._decoder.is_let_in
+        if stranger and self._queued_bytes + len(received) > MAX_STRANGER_BYTES:
+            self._refuse()
+            return
         self._messages.extend(self._decoder.feed(received))
+        if stranger and len(self._messages) > MAX_STRANGER_MESSAGES:
+            self._refuse()
+            return
         if not self._messages:
             return
         self._queued_bytes += len(received)
@@ -81,6 +93,14 @@ class Inbox:
     def let_in(self) -> None:
         """See Decoder.let_in."""
         self._decoder.let_in()
+
+    def _refuse(self) -> None:
+        """A stranger sent more than may be kept of it; nothing of it is."""
+        self._channel.set_reading(False)
+        error = ProtocolViolation("too much was sent before the session began")
+        self._messages.clear()
+        self._messages.append(BrokenStream(error))
+        self._wake()
 
     def _wake(self) -> None:
         if self._arrival is not None and not self._arrival.done():

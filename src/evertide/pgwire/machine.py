@@ -16,6 +16,7 @@ from evertide.adapter.client import (
     CopyInResponse,
     CopyLayout,
     CopyOutResponse,
+    Credentials,
     EmptyResponse,
     Portal,
     Prepared,
@@ -168,10 +169,13 @@ class Machine:
         unknown = startup.unknown_extensions(message)
         if message.minor > 0 or unknown:
             self._reply(replies.negotiate_protocol_version(unknown))
+        proved: Credentials | None = None
+        last_word = b""
         if self._gate.demands_password:
             yield from self._flush()
-            self._reply((yield from authenticate(message.parameters["user"])))
-        session = yield from open_session(startup.session_parameters(message))
+            proved, last_word = yield from authenticate(message.parameters["user"])
+        session = yield from open_session(startup.session_parameters(message), proved)
+        self._reply(last_word)
         self._session = session
         self._names = Names(session.shared.statements, session.shared.portals)
         self._reply(replies.AUTHENTICATION_OK)

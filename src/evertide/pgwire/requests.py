@@ -67,6 +67,8 @@ class NoteAttempt:
 @dataclass(frozen=True, slots=True)
 class OpenSession:
     parameters: dict[str, str]
+    # What the client has proved to know; None: it is trusted to be who it says.
+    proved: Credentials | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +197,8 @@ def await_turn(user: str) -> Steps:
     yield AwaitTurn(user)
 
 
-def open_session(parameters: dict[str, str]) -> Asking[SessionClient]:
-    outcome = yield OpenSession(parameters)
+def open_session(parameters: dict[str, str], proved: Credentials | None) -> Asking[SessionClient]:
+    outcome = yield OpenSession(parameters, proved)
     assert isinstance(outcome, SessionOpened)
     return outcome.session
 
