@@ -13,7 +13,7 @@ DBT_PINS := tests/wire/clients/dbt/constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup run test check slow bench golden format
+.PHONY: help setup run test test-durability test-answers check slow bench golden format
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -46,8 +46,19 @@ check: $(STAMP) ## format, lint, types, layers, tidy
 	$(BIN)/lint-imports
 	$(PYTEST) -q tests/test_tidy.py
 
+# Two halves at a time: mostly a test waits for some process. With ARGS, what these name, in one go.
 test: $(STAMP) $(DBT_STAMP) ## every promise, cheapest first; all but those marked slow
+ifdef ARGS
 	$(PYTEST) $(ARGS)
+else
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-durability test-answers
+endif
+
+DURABILITY := tests/process tests/persist tests/sim
+test-durability:
+	$(PYTEST) $(DURABILITY)
+test-answers:
+	$(PYTEST) $(DURABILITY:%=--ignore=%)
 
 slow: $(STAMP) ## soak, thousands of seeds, long fault runs
 	$(PYTEST) -m slow $(ARGS)

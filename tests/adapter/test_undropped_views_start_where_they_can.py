@@ -1,19 +1,18 @@
 """Goal: a view that comes back goes on where its rows ended only if everything it reads is still
-known from there on; else it begins at a time at which all of it is exact, and not before now."""
+known from there on, or if nothing will ever change in it; else it begins at a time at which all of
+it is exact, and not before now."""
 
 from dataclasses import replace
 
 import msgspec
-import pytest
 
-from evertide.adapter.ddl.undropping import Start, View, choose_starts
+from evertide.adapter.ddl.undropping import Start, Starts, View, choose_starts
 from evertide.catalog.dropped_ops import Returning
 from evertide.catalog.durable.bootstrap import DEFAULT_ROLE_ID
 from evertide.catalog.kinds.refresh import StoredEvery, StoredRefresh
 from evertide.catalog.objects import DroppedItem, Item, MaterializedView
 from evertide.dataflow.description import Import
 from evertide.persist.state import ShardState
-from evertide.vocab.errors import ObjectNotInPrerequisiteState
 from evertide.vocab.ids import GlobalId, ShardId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp
@@ -58,8 +57,14 @@ def view(name: str, *inputs: Import, as_of: int = 5, handing_over: bool = False)
 
 
 def starts(views: list[View], **states: ShardState) -> dict[str, Start]:
+    found = chosen(views, **states)
+    assert not found.refused
+    return {str(k): v for k, v in found.starts.items()}
+
+
+def chosen(views: list[View], **states: ShardState) -> Starts:
     known = {ShardId(shard): found for shard, found in states.items()}
-    return {str(k): v for k, v in choose_starts(views, known, READ_TS).items()}
+    return choose_starts(views, known, READ_TS)
 
 
 def test_it_goes_on_if_its_inputs_are_known_from_there_on() -> None:
@@ -102,23 +107,59 @@ def test_what_is_not_the_last_definition_s_is_not_gone_on_with() -> None:
     assert starts([view("m", table("t"))], t=t, m=frozen) == anew
 
 
-def test_one_that_is_complete_is_computed_once_more_from_its_beginning() -> None:
-    complete = state(1, EMPTY_FRONTIER, "old")
-    assert starts([view("m")], m=complete) == {"m": Start(Timestamp(5))}
+COMPLETE = state(1, EMPTY_FRONTIER, "old")
+GOES_ON = {"m": Start(None)}
+ANEW = {"m": Start(READ_TS, READ_TS)}
+ONCE = StoredRefresh(at=(Timestamp(300),))
+EVERY = StoredRefresh(every=(StoredEvery(interval_ms=300, aligned_to=Timestamp(0)),))
+
+
+def test_one_that_is_complete_needs_nothing_that_it_read() -> None:
+    assert starts([view("m")], m=COMPLETE) == GOES_ON
     reads = view("m", table("t"))
-    assert starts([reads], m=complete, t=state(5, 900)) == {"m": Start(Timestamp(5))}
-    anew = {"m": Start(READ_TS, READ_TS)}
-    assert starts([reads], m=complete, t=state(6, 900)) == anew
+    once = refreshed(reads, ONCE)
+    for since in (5, 6, 299, 301, 899):
+        assert starts([once], m=COMPLETE, t=state(since, 900)) == GOES_ON
+        assert starts([reads], m=COMPLETE, t=state(since, EMPTY_FRONTIER)) == GOES_ON
+    # Its inputs may be known to the last refresh and beyond when the clock of reads is not there.
+    soon = refreshed(reads, StoredRefresh(at=(Timestamp(1_005),)))
+    assert starts([soon], m=COMPLETE, t=state(1_004, 1_006)) == GOES_ON
+
+
+def test_one_that_was_complete_because_its_inputs_were_is_not_if_they_go_on() -> None:
+    reads = view("m", table("t"), table("u"))
+    known = {"m": COMPLETE, "u": state(5, EMPTY_FRONTIER)}
+    assert starts([reads], t=state(5, 900), **known) == ANEW
+    every = refreshed(reads, EVERY)
+    assert starts([every], t=state(5, EMPTY_FRONTIER), **known) == GOES_ON
+    at_next = {"m": Start(Timestamp(1_200), Timestamp(1_200))}
+    assert starts([every], t=state(5, 900), **known) == at_next
+
+
+def test_one_that_is_complete_but_reads_what_begins_anew_begins_anew() -> None:
+    below = view("m", handing_over=True)
+    above = view("n", below.own)
+    found = starts([below, above], m=COMPLETE, n=COMPLETE)
+    assert found == {**ANEW, "n": Start(READ_TS, READ_TS)}
 
 
 def test_one_that_is_refreshed_at_times_begins_anew_at_the_next() -> None:
-    every = StoredRefresh(every=(StoredEvery(interval_ms=300, aligned_to=Timestamp(0)),))
     known = {"t": state(700, 900), "m": state(10, 301, "old")}
-    found = starts([refreshed(view("m", table("t")), every)], **known)
+    found = starts([refreshed(view("m", table("t")), EVERY)], **known)
     assert found == {"m": Start(Timestamp(1_200), Timestamp(1_200))}
-    once = StoredRefresh(at=(Timestamp(300),))
-    with pytest.raises(ObjectNotInPrerequisiteState, match="its last refresh is over"):
-        starts([refreshed(view("m", table("t")), once)], **known)
+
+
+def test_one_without_another_refresh_cannot_begin_nor_can_what_reads_it() -> None:
+    lost = refreshed(view("m", table("t")), ONCE)
+    above, beside = view("n", lost.own), view("o", table("t"))
+    known = {"t": state(700, 900), "m": state(10, 200, "old")}
+    ended = {"n": state(10, 200, "old"), "o": state(10, 900, "old")}
+    found = chosen([lost, above, beside], **known, **ended)
+    assert {str(k): str(v) for k, v in found.refused.items()} == {
+        "m": 'cannot undrop materialized view "m": its last refresh is over, and what it read then'
+        " is no longer known"
+    }
+    assert {str(k): v for k, v in found.starts.items()} == {"o": Start(Timestamp(899))}
 
 
 def refreshed(found: View, refresh: StoredRefresh) -> View:

@@ -33,7 +33,7 @@ from evertide.catalog.privilege_ops import GrantPrivilegesOp
 from evertide.catalog.snapshot import Snapshot
 from evertide.catalog.transact import transact
 from evertide.vocab.errors import DuplicateTable, UndefinedTable
-from evertide.vocab.ids import ItemId
+from evertide.vocab.ids import GlobalId, ItemId
 from evertide.vocab.timestamp import Timestamp
 from tests.catalog.replacing import apply, finish, stage, tables_and_view
 from tests.catalog.samples import (
@@ -112,12 +112,56 @@ def test_a_view_that_is_computed_anew_gets_another_shard() -> None:
 def test_it_can_be_dropped_and_brought_back_again_and_again() -> None:
     snapshot = populated()
     order = ids(*(item(snapshot, name) for name in "tvim"))
-    for round_ in range(1, 4):
+    first = item(snapshot, "m").global_id
+    for _ in range(4):
         snapshot = after(snapshot, drop(snapshot, item(snapshot, "t")))
         assert set(snapshot.dropped_items) == set(order)
         snapshot = after(snapshot, undrop(snapshot, *order))
-        assert len(item(snapshot, "m").versions) == round_ + 1
+        # Versions that say the same again and again are not kept.
+        assert [one.global_id for one in item(snapshot, "m").versions[:-1]] == [first]
         assert faults_of(snapshot) == []
+
+
+def versions(snapshot: Snapshot) -> list[GlobalId]:
+    return [version.global_id for version in item(snapshot, "m").versions]
+
+
+def cycle(snapshot: Snapshot) -> Snapshot:
+    """All is dropped with t, and comes back."""
+    gone = after(snapshot, drop(snapshot, item(snapshot, "t")))
+    # What others read came to be before them, so by their ids inputs come first.
+    order = sorted(gone.dropped_items, key=lambda item_id: (len(item_id), item_id))
+    back = after(gone, undrop(gone, *order))
+    assert faults_of(back) == []
+    return back
+
+
+def test_a_version_that_a_text_means_is_kept() -> None:
+    first = cycle(populated())
+    second = after(first, create_view("late", item(first, "m")))
+    meant = item(second, "late").planned_against
+    assert meant == (item(first, "m").global_id,)
+    back = cycle(cycle(second))
+    assert versions(back)[:-1] == versions(first)
+    assert item(back, "m").version_among(item(back, "late").planned_against).global_id == meant[0]
+    # What is dropped may come back, too.
+    gone = after(second, drop(second, item(second, "late")))
+    assert versions(cycle(cycle(gone)))[:-1] == versions(first)
+    purged = after(gone, PurgeDroppedOp((item(second, "late").item_id,)))
+    assert versions(cycle(purged))[:-1] == versions(first)[:-1]
+
+
+def test_a_version_that_differs_is_kept() -> None:
+    first = cycle(populated())
+    gone = after(first, drop(first, item(first, "m")))
+    op = undrop(gone, item(first, "m").item_id)
+    other = replace(op.items[0], create_sql=op.items[0].create_sql.replace("SELECT", "SELECT ALL"))
+    second = after(gone, UndropItemsOp((other,)))
+    assert versions(second)[:-1] == versions(first)[:-1]
+    assert item(second, "m").create_sql != item(first, "m").create_sql
+    third = cycle(second)
+    assert versions(third)[:-1] == versions(second)
+    assert versions(cycle(third))[:-1] == versions(second)
 
 
 def test_its_name_is_free_at_once_and_must_be_free_when_it_comes_back() -> None:

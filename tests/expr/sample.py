@@ -9,7 +9,7 @@ from evertide.expr.scalar import Call, ColumnRef, Literal, Scalar
 from evertide.vocab.datum import Datum, Interval, Row
 from evertide.vocab.errors import DivisionByZero, NumericOutOfRange
 from evertide.vocab.ids import GlobalId
-from evertide.vocab.sql_type import BOOL, FLOAT8, INT8, INTERVAL, NUMERIC, TEXT, SqlType
+from evertide.vocab.sql_type import BOOL, FLOAT8, INT8, INTERVAL, NUMERIC, TEXT, Kind, SqlType
 
 INT8_MAX = 2**63 - 1
 
@@ -52,6 +52,8 @@ NUMERIC_EQUAL = ScalarFunction(
 INTERVAL_EQUAL = ScalarFunction(
     "=", (INTERVAL, INTERVAL), BOOL, lambda a, b: a.span_micros() == b.span_micros()
 )
+SPAN = SqlType(Kind.INT4RANGE)
+SPAN_EQUAL = ScalarFunction("=", (SPAN, SPAN), BOOL, lambda a, b: a == b)
 TO_FLOAT = ScalarFunction("float8", (INT8,), FLOAT8, float)
 CONCAT = ScalarFunction(
     "concat", (TEXT,), TEXT, lambda *a: "".join(x for x in a if x), strict=False, variadic=True
@@ -112,7 +114,7 @@ ONLY_INT = AggregateFunction("only", (INT8,), INT8, Accumulator.ROWS, finish_row
 
 FUNCTIONS: list[ScalarFunction | AggregateFunction] = [
     ADD, TIMES, DIVIDE, MODULO, EQUAL, LESS, NOT, TEXT_EQUAL, TO_TEXT, LENGTH, FLOAT_EQUAL,
-    NUMERIC_EQUAL, INTERVAL_EQUAL,
+    NUMERIC_EQUAL, INTERVAL_EQUAL, SPAN_EQUAL,
     TO_FLOAT, CONCAT, COUNT, COUNT_INT, SUM_INT, SUM_NUMERIC, AVG_NUMERIC, SUM_FLOAT, AVG_FLOAT,
     MIN_INT, MAX_INT, MIN_FLOAT, MAX_FLOAT, MAX_TEXT, MAX_INTERVAL, STRING_AGG, ONLY_INT,
 ]  # fmt: skip

@@ -5,20 +5,23 @@ from decimal import Decimal
 from random import Random
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from evertide.expr.columnar.batch import Batch, add_up, batch_of, equal_rows
 from evertide.expr.columnar.codes import equal_keys, identity_codes, looks_are_known, order_codes
-from evertide.expr.columnar.column import Column, from_datums, to_datums
+from evertide.expr.columnar.column import Column, Others, from_datums, to_datums
 from evertide.expr.columnar.hashes import hash_bytes, hash_keys, hash_matrix
 from evertide.expr.relation import OrderKey, Types
 from evertide.expr.row_key import identity_function, order_key
+from evertide.persist.coding.encoding import encode_column
 from evertide.persist.coding.keys import key_encoder, row_key_encoder
 from evertide.spark.arrangements.layer import add_up as add_up_rows
-from evertide.vocab.datum import Datum, Interval, Row
+from evertide.vocab.datum import EMPTY_RANGE, Datum, Interval, Row
 from evertide.vocab.sql_type import Kind, SqlType
 
 NAN, INFINITY = float("nan"), float("inf")
+NO_BOUNDS = (None, None, False, False)
 SAMPLES: dict[Kind, Sequence[Datum]] = {
     Kind.BOOL: (True, False),
     Kind.INT2: (0, -1, 2**15 - 1, -(2**15)),
@@ -34,6 +37,8 @@ SAMPLES: dict[Kind, Sequence[Datum]] = {
     Kind.UUID: (b"\x00" * 16, b"\x01" * 16),
     Kind.INTERVAL: (Interval(1, 0, 0), Interval(0, 30, 0), Interval(0, 0, 5)),
     Kind.JSONB: ('{"a": 1}', "[]", '"a"'),
+    Kind.INT4RANGE: (EMPTY_RANGE, (1, 5, True, False), (None, 5, False, False), NO_BOUNDS),
+    Kind.NUMRANGE: (EMPTY_RANGE, (Decimal(1), Decimal("2.5"), False, True), NO_BOUNDS),
 }
 
 
@@ -108,6 +113,25 @@ def test_what_looks_different_has_different_codes(kind: Kind) -> None:
             same = all(code[i] == code[j] for code in codes)
             assert same == (names[i] == names[j]), (values[i], values[j])
     assert looks_are_known(sql_type) == (kind not in (Kind.BPCHAR, Kind.INTERVAL))
+
+
+@pytest.mark.parametrize("kind", [Kind.INTERVAL, Kind.INT4RANGE, Kind.NUMRANGE])
+def test_what_lies_under_a_null_makes_no_difference(kind: Kind) -> None:
+    """A NULL that was read from a file holds other things than one that was encoded, or masked."""
+    sql_type = SqlType(kind)
+    encoded = encode_column(sql_type, [None, *SAMPLES[kind]])
+    arrays = pa.StructArray.from_arrays(
+        [encoded.field(i) for i in range(encoded.type.num_fields)],
+        fields=list(encoded.type),
+        mask=pa.array([True] * len(encoded)),
+    )
+    read = pa.array([None], type=encoded.type)
+    column = Others(pa.concat_arrays([encoded, arrays, read]))
+    names = [None, *SAMPLES[kind], *[None] * (len(encoded) + 1)]
+    codes = identity_codes(column)
+    by_codes = [tuple(int(code[i]) for code in codes) for i in range(len(names))]
+    assert len(set(by_codes)) == len(set(names))
+    assert len({code for code, name in zip(by_codes, names, strict=True) if name is None}) == 1
 
 
 @pytest.mark.parametrize("seed", range(100))

@@ -1,6 +1,7 @@
 """What is written is read back as the same datum, for every type."""
 
 from decimal import Decimal
+from typing import TypeAlias
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,11 +10,13 @@ from evertide.expr.civil import civil_from_days, days_from_civil
 from evertide.expr.datetime_text import MAX_DATE_DAYS, MAX_TIMESTAMP, MIN_DAYS, MIN_TIMESTAMP
 from evertide.expr.float_text import to_float4
 from evertide.expr.json_value import Json, dump_json, load_json
+from evertide.expr.range_text import make_range
 from evertide.expr.text_input import parse_text
 from evertide.expr.text_output import format_text
 from evertide.vocab.datum import (
     DATE_INFINITY,
     DATE_MINUS_INFINITY,
+    EMPTY_RANGE,
     TS_INFINITY,
     TS_MINUS_INFINITY,
     Datum,
@@ -42,7 +45,11 @@ from evertide.vocab.sql_type import (
     Kind,
     SqlType,
     array_of,
+    list_of,
+    map_of,
 )
+
+Typed: TypeAlias = "st.SearchStrategy[tuple[SqlType, Datum]]"
 
 characters = st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 texts = st.text(characters, max_size=20)
@@ -113,6 +120,55 @@ def test_a_datum_survives_its_text(typed: tuple[SqlType, Datum]) -> None:
     text = format_text(sql_type, datum)
     assert repr(parse_text(sql_type, text)) == repr(datum)
     assert format_text(sql_type, parse_text(sql_type, text)) == text
+
+
+# What means something to those who read lists, maps and ranges; others mean nothing to them.
+marks = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ['"', "\\", "{", "}", ",", "=", "=>", ">", " ", "\t", "\xa0", "[", "(", "a"]
+        ),
+        st.sampled_from(["NULL", "null", "empty", "é", "\x1c", "\u2028"]),
+    ),
+    max_size=4,
+).map("".join)
+spans = st.tuples(
+    st.one_of(st.none(), st.integers(-(2**31), 0)), st.one_of(st.none(), st.integers(1, 2**31 - 1))
+).map(lambda ends: (*ends, ends[0] is not None, False))
+number_spans = st.tuples(numbers, numbers, st.booleans(), st.booleans()).map(
+    lambda parts: make_range(
+        NUMERIC, min(parts[:2]), max(parts[:2]), "(["[parts[2]] + ")]"[parts[3]]
+    )
+)
+HELD: dict[SqlType, st.SearchStrategy[Datum]] = {
+    **DATUMS,
+    TEXT: st.one_of(marks, texts),
+    SqlType(Kind.INT4RANGE): st.one_of(st.just(EMPTY_RANGE), spans),
+    SqlType(Kind.NUMRANGE): st.one_of(st.just(EMPTY_RANGE), number_spans),
+}
+
+
+def _held(sql_type: SqlType, strategy: st.SearchStrategy[Datum], depth: int) -> Typed:
+    """Values of this type, or lists and maps of them, and of these again."""
+    optional = st.one_of(st.none(), strategy)
+    lists = st.lists(optional, max_size=3).map(tuple)
+    maps = st.dictionaries(HELD[TEXT], optional, max_size=3).map(lambda m: tuple(sorted(m.items())))
+    kinds: list[tuple[SqlType, st.SearchStrategy[Datum]]] = [
+        (list_of(sql_type), lists), (map_of(sql_type), maps),
+    ]  # fmt: skip
+    pairs = [st.tuples(st.just(held), found) for held, found in kinds]
+    deeper = [] if not depth else [_held(held, found, depth - 1) for held, found in kinds]
+    return st.one_of(st.tuples(st.just(sql_type), strategy), *pairs, *deeper)
+
+
+TYPED_HELD = st.sampled_from(list(HELD)).flatmap(lambda one: _held(one, HELD[one], 1))
+
+
+@settings(max_examples=1500, deadline=None)
+@given(TYPED_HELD)
+def test_lists_maps_and_ranges_survive_their_text(typed: tuple[SqlType, Datum]) -> None:
+    sql_type, datum = typed
+    assert repr(parse_text(sql_type, format_text(sql_type, datum))) == repr(datum)
 
 
 @settings(max_examples=500, deadline=None)

@@ -45,7 +45,7 @@ from evertide.expr.scalar import (
     Scalar,
 )
 from evertide.expr.temporal import MZ_NOW
-from evertide.vocab.datum import Datum, Interval, Row
+from evertide.vocab.datum import EMPTY_RANGE, Datum, Interval, Row
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.sql_type import (
     BOOL,
@@ -70,7 +70,7 @@ TABLES: dict[GlobalId, Types] = {
     GlobalId("t0"): (INT8, INT8, TEXT),
     GlobalId("t1"): (INT8, FLOAT8),
     GlobalId("t2"): (INT8, INT8),
-    GlobalId("t3"): (INTERVAL, NUMERIC, INT8),
+    GlobalId("t3"): (INTERVAL, NUMERIC, INT8, sample.SPAN),
 }
 WIDEST = 7
 TABLE_ROWS = 10
@@ -81,7 +81,9 @@ EQUALITY = {
     Kind.FLOAT8: sample.FLOAT_EQUAL,
     Kind.INTERVAL: sample.INTERVAL_EQUAL,
     Kind.NUMERIC: sample.NUMERIC_EQUAL,
+    Kind.INT4RANGE: sample.SPAN_EQUAL,
 }
+KEY_TYPES = [INT8, TEXT, FLOAT8, INTERVAL, sample.SPAN]
 AGGREGATES = {
     Kind.INT8: [
         sample.COUNT_INT, sample.SUM_INT, sample.MIN_INT, sample.MAX_INT, sample.ONLY_INT,
@@ -110,6 +112,8 @@ def random_datum(rng: Random, sql_type: SqlType) -> Datum:
             return rng.choice([days(30), Interval(1, 0, 0), Interval(0, 0, 0), days(1)])
         case Kind.NUMERIC:
             return rng.choice([Decimal(text) for text in ("0", "1.5", "0.1", "1E+20", "NaN")])
+        case Kind.INT4RANGE:
+            return rng.choice([EMPTY_RANGE, (1, 5, True, False), (None, 5, False, False)])
     raise AssertionError(f"no values of type {sql_type}")
 
 
@@ -312,10 +316,7 @@ class Trees:
     def _reduce(self, depth: int) -> Relation:
         source = self.relation(depth)
         count = self.rng.randrange(3)
-        keys = tuple(
-            self.scalar(source.types, self.rng.choice([INT8, TEXT, FLOAT8, INTERVAL]), 1)
-            for _ in range(count)
-        )
+        keys = tuple(self.scalar(source.types, self.rng.choice(KEY_TYPES), 1) for _ in range(count))
         calls = tuple(self._aggregate(source.types) for _ in range(self.rng.randrange(1, 4)))
         return Reduce(source, keys, calls)
 
@@ -398,7 +399,7 @@ class Trees:
                 return call(sample.TO_TEXT, self.scalar(types, INT8, depth - 1))
             case Kind.FLOAT8:
                 return call(sample.TO_FLOAT, self.scalar(types, INT8, depth - 1))
-            case Kind.NUMERIC | Kind.INTERVAL:
+            case Kind.NUMERIC | Kind.INTERVAL | Kind.INT4RANGE:
                 return Literal(random_datum(self.rng, wanted), wanted)
         raise AssertionError(f"no scalars of type {wanted}")
 

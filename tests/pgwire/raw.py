@@ -3,13 +3,26 @@
 import socket
 import struct
 from types import TracebackType
-from typing import NamedTuple, Self
-
-from tests.pgwire.scripted import RunningServer
+from typing import NamedTuple, Protocol, Self
 
 PROTOCOL_3_0 = 3 << 16
 SSL_REQUEST = struct.pack("!ii", 8, (1234 << 16) | 5679)
 GSSENC_REQUEST = struct.pack("!ii", 8, (1234 << 16) | 5680)
+
+
+class Listening(Protocol):
+    """Whatever has an address."""
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def port(self) -> int: ...
+
+
+class Place(NamedTuple):
+    host: str
+    port: int
 
 
 class Reply(NamedTuple):
@@ -65,7 +78,7 @@ TERMINATE = message(b"X")
 class RawClient:
     """One socket; reads whole replies."""
 
-    def __init__(self, server: RunningServer, *, receive_buffer: int | None = None) -> None:
+    def __init__(self, server: Listening, *, receive_buffer: int | None = None) -> None:
         self.socket = socket.socket()
         self._received = bytearray()
         if receive_buffer is not None:

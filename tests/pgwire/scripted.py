@@ -207,14 +207,19 @@ class ScriptedFactory:
     refusal: Exception | None = None
     # Users and their passwords, for servers that demand them.
     verifiers: dict[str, Verifier] = field(default_factory=dict)
+    # What each session's client has proved to know.
+    proved: list[Credentials | None] = field(default_factory=list)
 
     async def credentials(self, user: str) -> Credentials:
         known = self.verifiers.get(user)
         return Credentials(known or decoy_verifier(b"of the script", user), known is not None)
 
-    async def open_session(self, parameters: dict[str, str], *, internal: bool) -> SessionClient:
+    async def open_session(
+        self, parameters: dict[str, str], *, internal: bool, proved: Credentials | None = None
+    ) -> SessionClient:
         if self.refusal is not None:
             raise self.refusal
+        self.proved.append(proved)
         session = ScriptedSession(self.script, parameters, internal)
         self.sessions.append(session)
         return session

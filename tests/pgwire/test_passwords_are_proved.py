@@ -25,7 +25,7 @@ from evertide.vocab.scram import (
     to_base64,
 )
 from evertide.vocab.sql_type import INT4
-from tests.pgwire.raw import RawClient, message, query, startup
+from tests.pgwire.raw import Listening, RawClient, message, query, startup
 from tests.pgwire.scripted import RunningServer, running_server
 from tests.support.certificate import server_context, write_certificate
 from tests.support.postgres import PSQL
@@ -123,7 +123,7 @@ def test_the_exchange_is_that_of_rfc_7677() -> None:
 class Prover:
     """A client's half, which a test may spoil."""
 
-    def __init__(self, server: RunningServer, user: str) -> None:
+    def __init__(self, server: Listening, user: str) -> None:
         self.client = RawClient(server)
         self.client.send(startup(user=user))
         self.offered = self.reply(10)
@@ -250,6 +250,14 @@ def test_a_proof_is_worth_nothing_in_another_exchange() -> None:
     said = f"c=biws,r={first.nonce}"
     with pytest.raises(ProtocolViolation):
         scram.finish(second, f"{said},p={to_base64(b'k' * 32)}")
+
+
+def test_a_session_is_told_what_was_proved(plain: RunningServer) -> None:
+    psycopg.connect(plain.dsn, password="open sesame").close()
+    assert plain.factory.proved == [Credentials(plain.factory.verifiers["tester"], genuine=True)]
+    with running_server() as trusting:
+        psycopg.connect(trusting.dsn).close()
+        assert trusting.factory.proved == [None]
 
 
 def test_decoys_are_met_by_nothing() -> None:

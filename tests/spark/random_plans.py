@@ -38,7 +38,7 @@ from evertide.expr.relation import (
 from evertide.expr.row_key import identity_function
 from evertide.expr.scalar import And, Call, Case, Coalesce, ColumnRef, IsNull, Literal, Or, Scalar
 from evertide.expr.temporal import MZ_NOW
-from evertide.vocab.datum import Datum, Interval, Row
+from evertide.vocab.datum import EMPTY_RANGE, Datum, Interval, Row
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.sql_type import (
     BOOL,
@@ -60,6 +60,7 @@ from tests.expr.random_windows import windowed
 
 CHAR: Final = SqlType(Kind.BPCHAR)
 FLOATS: Final = array_of(FLOAT8)
+SPAN: Final = SqlType(Kind.INT4RANGE)
 NAN: Final = float("nan")
 
 VALUES: Final[dict[SqlType, Sequence[Datum]]] = {
@@ -77,6 +78,7 @@ VALUES: Final[dict[SqlType, Sequence[Datum]]] = {
     INTERVAL: (Interval(1, 0, 0), Interval(0, 30, 0), Interval(0, 0, 5), Interval(-1, 31, 0),
                Interval(0, -1, 86_400_000_005), Interval(2**31 - 1, 2**31 - 1, 2**63 - 1)),
     JSONB: ("null", "1", "[]", '{"a":1}', '"x"'),
+    SPAN: (EMPTY_RANGE, (1, 5, True, False), (None, 5, False, False), (None, None, False, False)),
     FLOATS: ((), (0.0,), (-0.0,), (NAN, None), (1.0, 2.0)),
 }  # fmt: skip
 STORED_TYPES: Final = tuple(VALUES)
@@ -88,7 +90,7 @@ FUNCTIONS: Final[tuple[ScalarFunction, ...]] = tuple(
         "||(text,text)", "upper(text)", "*(numeric,numeric)", "=(numeric,numeric)",
         "/(numeric,numeric)", "+(double precision,double precision)",
         "/(double precision,double precision)", "=(interval,interval)", "=(character,character)",
-        "float8(integer)", "int4(double precision)", "text(integer)",
+        "=(int4range,int4range)", "float8(integer)", "int4(double precision)", "text(integer)",
     )
 )  # fmt: skip
 SMALLER: Final = cast(ScalarFunction, by_signature("<(integer,integer)"))

@@ -16,7 +16,7 @@ from evertide.dataflow.delta import delta_plan
 from evertide.expr.relation import AggregateCall, Reduce
 from evertide.spark.evaluate import Evaluator
 from evertide.spark.operators.grouping import live_group
-from evertide.vocab.datum import Datum, Row
+from evertide.vocab.datum import EMPTY_RANGE, Datum, Row
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.sql_type import FLOAT8, INT8, NUMERIC, TEXT
 from evertide.vocab.timestamp import Timestamp
@@ -25,7 +25,7 @@ from tests.expr import sample
 from tests.expr.sample import agg, col, table
 
 T, DATAFLOW = GlobalId("t"), GlobalId("d")
-TYPES = (TEXT, INT8, INT8, NUMERIC, FLOAT8, TEXT)
+TYPES = (TEXT, INT8, INT8, NUMERIC, FLOAT8, TEXT, sample.SPAN)
 AGGREGATES: tuple[AggregateCall, ...] = (
     agg(sample.COUNT),
     agg(sample.COUNT_INT, col(2)),
@@ -48,7 +48,8 @@ BY_ROWS, BY_COLUMNS = 1_000_000, 1
 def test_the_same_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     rng = Random(seed)
     monkeypatch.setattr(live_group, "LARGE_GROUP", rng.choice([2, 2_000]))
-    keys = ((col(0, TEXT),), (col(0, TEXT), col(1)), ())[seed % 3]
+    span = col(6, sample.SPAN)
+    keys = ((col(0, TEXT),), (col(0, TEXT), col(1)), (), (span,), (col(0, TEXT), span))[seed % 5]
     chosen = tuple(rng.sample(AGGREGATES, rng.randrange(1, 5)))
     plan = delta_plan(Reduce(table("t", *TYPES), keys, chosen))
     evaluators = [Evaluator(tmp_path / str(i), spill_records=rng.choice([5, 500])) for i in "abc"]
@@ -93,6 +94,7 @@ def random_row(rng: Random) -> Row:
         [Decimal("1.5"), Decimal("1.50"), Decimal("NaN"), Decimal(0), None],
         [0.0, -0.0, 1.5, float("nan"), float("inf"), None],
         ["x", "y", "", None],
+        [EMPTY_RANGE, (1, 5, True, False), (None, 5, False, False), None],
     )
     return tuple([rng.choice(values) for values in choices])
 

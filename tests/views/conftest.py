@@ -23,6 +23,8 @@ def engine_server(
 def wait_for_executor(server: Server, executor: str) -> None:
     """Returns once a probe view is ticked by this executor."""
     with server.connect() as connection:
+        # The first job of a Spark application is slow where much else runs.
+        connection.execute("SET statement_timeout = '240s'")
         connection.execute("CREATE TABLE probe (a int)")
         connection.execute("CREATE MATERIALIZED VIEW probe_view AS SELECT count(*) AS n FROM probe")
 
@@ -34,4 +36,4 @@ def wait_for_executor(server: Server, executor: str) -> None:
             ).fetchone()
             return found == (executor,)
 
-        eventually(ticked, seconds=120, pause=0.5)
+        eventually(ticked, seconds=240, pause=0.5)

@@ -257,3 +257,76 @@ def test_a_view_whose_inputs_have_forgotten_begins_anew(server: Server) -> None:
             run(connection, f"SELECT n FROM m AS OF {was}")
         run(connection, "DELETE FROM t WHERE a = 1")
         assert connection.execute("SELECT n FROM mm").fetchall() == [(2,)]
+
+
+def forget(connection: Connection, name: str, before: int) -> None:
+    """Write to a table until nobody can read it at this time any more."""
+
+    def forgotten() -> bool:
+        run(connection, f"INSERT INTO {name} VALUES (9)")
+        return frontier(connection, name, "read_frontier") > before
+
+    eventually(forgotten, seconds=60, pause=0.05)
+
+
+def test_a_view_that_is_finished_comes_back_whatever_its_inputs_have_forgotten(
+    server: Server,
+) -> None:
+    with server.connect() as connection:
+        run(connection, "CREATE SCHEMA finished", "SET search_path = finished")
+        run(connection, "CREATE TABLE t (a int) WITH (RETAIN HISTORY FOR '1 s')")
+        run(connection, "INSERT INTO t VALUES (1), (2)")
+        run(connection, "CREATE MATERIALIZED VIEW m WITH (REFRESH AT CREATION) AS SELECT a FROM t")
+        run(connection, "CREATE MATERIALIZED VIEW above AS SELECT sum(a) AS s FROM m")
+        run(connection, "CREATE INDEX mi ON m (a)")
+        assert connection.execute("SELECT s FROM above").fetchall() == [(3,)]
+        sealed = (
+            "SELECT bool_and(write_frontier IS NULL) FROM mz_internal.mz_frontiers f"
+            " JOIN mz_materialized_views m ON m.id = f.object_id"
+            " JOIN mz_schemas s ON s.id = m.schema_id WHERE s.name = current_schema()"
+        )
+        eventually(lambda: connection.execute(sealed).fetchall() == [(True,)], seconds=60)
+        created, before = frontier(connection, "m", "read_frontier"), shard(connection)
+        forget(connection, "t", created)
+        for undone in ("TABLE t", "MATERIALIZED VIEW m", "TABLE t"):
+            run(connection, f"DROP {undone} CASCADE", f"UNDROP {undone}")
+            assert shard(connection) == before
+            assert connection.execute("SELECT a FROM m ORDER BY a").fetchall() == [(1,), (2,)]
+            assert connection.execute("SELECT a FROM m WHERE a = 2").fetchall() == [(2,)]
+            assert connection.execute("SELECT s FROM above").fetchall() == [(3,)]
+            at = f"SELECT a FROM m WHERE a > 1 AS OF {created}"
+            assert connection.execute(at.encode()).fetchall() == [(2,)]
+        # It holds nothing back.
+        forget(connection, "t", frontier(connection, "t", "read_frontier"))
+
+
+def test_a_view_that_missed_its_last_refresh_stays_dropped_and_nothing_else(
+    server: Server,
+) -> None:
+    with server.connect() as connection:
+        run(connection, "CREATE SCHEMA missed", "SET search_path = missed")
+        run(connection, "CREATE TABLE t (a int)", "INSERT INTO t VALUES (1)")
+        run(connection, "CREATE TABLE u (a int) WITH (RETAIN HISTORY FOR '1 s')")
+        run(connection, "CREATE MATERIALIZED VIEW m WITH (REFRESH AT mz_now()::text::int8 + 2000)"
+                        " AS SELECT t.a FROM t, u")  # fmt: skip
+        run(connection, "CREATE VIEW above AS SELECT a FROM m", "CREATE INDEX mi ON m (a)")
+        run(connection, "CREATE MATERIALIZED VIEW n AS SELECT a + 1 AS a FROM t")
+        refresh = frontier(connection, "m", "read_frontier")
+        run(connection, "DROP TABLE t CASCADE")
+        forget(connection, "u", refresh)
+        told: list[tuple[str | None, str | None]] = []
+        connection.add_notice_handler(lambda d: told.append((d.message_primary, d.message_hint)))
+        run(connection, "UNDROP TABLE t")
+        along = 'UNDROP MATERIALIZED VIEW "m" brings back what was dropped along with it.'
+        reads_it = 'stays dropped: it depends on materialized view "m", which is dropped, too'
+        assert sorted(told, key=repr) == [
+            (f'index "mi" {reads_it}', along),
+            ('materialized view "m" stays dropped: its last refresh is over, and what it read then'
+             " is no longer known", "Create it anew."),
+            (f'view "above" {reads_it}', along),
+        ]  # fmt: skip
+        assert connection.execute("SELECT a FROM t").fetchall() == [(1,)]
+        assert connection.execute("SELECT a FROM n").fetchall() == [(2,)]
+        with pytest.raises(psycopg.Error, match="its last refresh is over") as refused:
+            run(connection, "UNDROP MATERIALIZED VIEW m")
+        assert refused.value.sqlstate == "55000"
