@@ -97,23 +97,24 @@ def test_readers_wait_for_the_first_refresh(engine_server: Server) -> None:
         connection.execute("CREATE TABLE early (a int)")
         connection.execute("INSERT INTO early VALUES (1)")
         connection.execute(
-            "CREATE MATERIALIZED VIEW late WITH"
+            "CREATE MATERIALIZED VIEW lasting WITH"
             " (REFRESH EVERY '1 day' ALIGNED TO mz_now()::text::int8 + 2000)"
             " AS SELECT count(*) AS n FROM early"
         )
         connection.execute(
             "CREATE MATERIALIZED VIEW later WITH (REFRESH AT mz_now()::text::int8 + 2500)"
-            " AS SELECT n FROM late"
+            " AS SELECT n FROM lasting"
         )
         connection.execute("INSERT INTO early VALUES (2)")
-        text = one(connection, "SELECT create_sql FROM mz_materialized_views WHERE name = 'late'")
+        stored = "SELECT create_sql FROM mz_materialized_views WHERE name = 'lasting'"
+        text = one(connection, stored)
         aligned_to = int(text.partition("ALIGNED TO ")[2].partition("::")[0]) + 2_000
-        found = connection.execute("SELECT mz_now()::text::int8, n FROM late").fetchone()
+        found = connection.execute("SELECT mz_now()::text::int8, n FROM lasting").fetchone()
         assert found is not None
         assert found[0] >= aligned_to
         assert found[1] == 2, "what was written before the refresh counts"
         connection.execute("INSERT INTO early VALUES (3)")
-        assert one(connection, "SELECT n FROM late") == 2
+        assert one(connection, "SELECT n FROM lasting") == 2
         assert one(connection, "SELECT n FROM later") == 2
         with pytest.raises(psycopg.DataError, match="not all the inputs are readable"):
             connection.execute(
@@ -123,10 +124,10 @@ def test_readers_wait_for_the_first_refresh(engine_server: Server) -> None:
             "SELECT v.name, type, interval::text, aligned_to IS NULL, at IS NULL"
             " FROM mz_internal.mz_materialized_view_refresh_strategies s"
             " JOIN mz_materialized_views v ON v.id = s.materialized_view_id"
-            " WHERE v.name IN ('late', 'later', 'probe_view') ORDER BY v.name"
+            " WHERE v.name IN ('lasting', 'later', 'probe_view') ORDER BY v.name"
         ).fetchall()
         assert strategies == [
-            ("late", "every", "24:00:00", False, True),
+            ("lasting", "every", "24:00:00", False, True),
             ("later", "at", None, True, False),
             ("probe_view", "on-commit", None, True, True),
         ]
