@@ -21,7 +21,7 @@ from evertide.expr.relation import Filter, Get, Project, Relation
 from evertide.expr.relation_walk import inputs_of
 from evertide.expr.scalar import Scalar
 from evertide.expr.scalar_walk import move_columns
-from evertide.expr.traverse import walk
+from evertide.expr.traverse import gets, walk
 from evertide.vocab.ids import ClusterId, GlobalId, ShardId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.sql_type import SqlType
@@ -108,7 +108,7 @@ def choose_leaves(
     counts = _uses(relation)
     filters = _filters_over_gets(relation)
     leaves: dict[GlobalId, Leaf] = {}
-    for global_id, count in counts.items():
+    for global_id in gets(relation):
         builtin = builtin_of(global_id)
         if builtin is not None:
             leaves[global_id] = BuiltinLeaf(builtin)
@@ -119,9 +119,9 @@ def choose_leaves(
             leaves[global_id] = HeldLeaf(item.definition.shard_id, item.name, item.desc)
             continue
         # Two uses of one collection may want different rows of it: then all are read.
-        predicates = filters.get(global_id, ()) if count == 1 else ()
+        predicates = filters.get(global_id, ()) if counts[global_id] == 1 else ()
         leaf = _leaf(item, global_id, predicates, snapshot, cluster_id)
-        if isinstance(leaf, ShardLeaf) and count == 1:
+        if isinstance(leaf, ShardLeaf) and counts[global_id] == 1:
             leaf = replace(leaf, predicates=predicates, once=True)
         leaves[global_id] = leaf
     return leaves
