@@ -11,7 +11,7 @@ import pytest
 from tests.support.server import Server
 
 ROWS = 1_500
-FILL = f"INSERT INTO twice SELECT i, i % 3, 'p' || i FROM generate_series(1, {ROWS}) AS i"
+FILL = f"INSERT INTO reused SELECT i, i % 3, 'p' || i FROM generate_series(1, {ROWS}) AS i"
 QUERIES = (
     "SELECT (SELECT count(*) FROM {r}), (SELECT count(*) FROM {r} WHERE d = 0)",
     "SELECT count(*) FROM {r} WHERE k NOT IN (SELECT k FROM {r} WHERE d = 0)",
@@ -27,32 +27,32 @@ QUERIES = (
     "SELECT (SELECT pad FROM {r} WHERE k = 5), (SELECT max(k) FROM {r})",
 )  # fmt: skip
 CHANGES = (
-    "INSERT INTO twice SELECT k + 10000, d, pad FROM twice a"
-    " WHERE NOT EXISTS (SELECT FROM twice b WHERE b.k = a.k AND b.d = 1)",
-    "UPDATE twice SET d = 5 WHERE k NOT IN (SELECT k FROM twice WHERE d = 2)",
-    "DELETE FROM twice WHERE k NOT IN (SELECT k FROM twice WHERE d = 5)",
+    "INSERT INTO reused SELECT k + 10000, d, pad FROM reused a"
+    " WHERE NOT EXISTS (SELECT FROM reused b WHERE b.k = a.k AND b.d = 1)",
+    "UPDATE reused SET d = 5 WHERE k NOT IN (SELECT k FROM reused WHERE d = 2)",
+    "DELETE FROM reused WHERE k NOT IN (SELECT k FROM reused WHERE d = 5)",
 )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def pair(server: Server, postgres_dsn: str) -> Iterator[tuple[psycopg.Connection, ...]]:
     with server.connect() as ours, psycopg.connect(postgres_dsn, autocommit=True) as theirs:
-        theirs.execute("CREATE SCHEMA used_twice")
-        theirs.execute("SET search_path = used_twice")
+        theirs.execute("CREATE SCHEMA two_uses")
+        theirs.execute("SET search_path = two_uses")
         for connection in (ours, theirs):
-            connection.execute("CREATE TABLE twice (k int, d int, pad text)")
+            connection.execute("CREATE TABLE reused (k int, d int, pad text)")
             connection.execute(FILL)
-            connection.execute("CREATE VIEW twice_view AS SELECT * FROM twice WHERE k > 3")
-        kept = "SELECT k, d, max(pad) AS pad FROM twice GROUP BY k, d"
-        ours.execute(f"CREATE MATERIALIZED VIEW twice_kept AS {kept}")
-        theirs.execute(f"CREATE VIEW twice_kept AS {kept}")
+            connection.execute("CREATE VIEW reused_view AS SELECT * FROM reused WHERE k > 3")
+        kept = "SELECT k, d, max(pad) AS pad FROM reused GROUP BY k, d"
+        ours.execute(f"CREATE MATERIALIZED VIEW reused_kept AS {kept}")
+        theirs.execute(f"CREATE VIEW reused_kept AS {kept}")
         yield ours, theirs
-        theirs.execute("DROP SCHEMA used_twice CASCADE")
+        theirs.execute("DROP SCHEMA two_uses CASCADE")
 
 
 def check(pair: tuple[psycopg.Connection, ...]) -> None:
     ours, theirs = pair
-    for relation in ("twice", "twice_view", "twice_kept"):
+    for relation in ("reused", "reused_view", "reused_kept"):
         for query in QUERIES:
             asked = query.format(r=relation)
             assert ours.execute(asked).fetchall() == theirs.execute(asked).fetchall(), asked
@@ -61,8 +61,8 @@ def check(pair: tuple[psycopg.Connection, ...]) -> None:
 def test_every_query_counts_what_postgresql_counts(pair: tuple[psycopg.Connection, ...]) -> None:
     check(pair)
     # By an index of the session's cluster, the keys that one use asks for are not the other's.
-    pair[0].execute("CREATE INDEX twice_by_d ON twice (d)")
-    pair[0].execute("CREATE INDEX twice_by_k ON twice (k)")
+    pair[0].execute("CREATE INDEX reused_by_d ON reused (d)")
+    pair[0].execute("CREATE INDEX reused_by_k ON reused (k)")
     check(pair)
 
 
