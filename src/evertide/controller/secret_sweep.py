@@ -9,7 +9,6 @@ listed has decided before. Moving the catalog's upper once more, after the listi
 of their appends that are still on their way, as it refuses any that lost a race.
 """
 
-import asyncio
 from collections.abc import Iterable
 from typing import Final, assert_never
 
@@ -17,11 +16,11 @@ import structlog
 
 from evertide.catalog.service import CatalogService
 from evertide.catalog.snapshot import Snapshot
-from evertide.persist.faults import Fenced, StoreUnreachable
 from evertide.persist.handle import Appended, Refused
 from evertide.persist.state import UpperMismatch
 from evertide.persist.store.protocol import Blob
 from evertide.persist.upkeep.maintenance import GARBAGE_GRACE_S
+from evertide.persist.upkeep.sweep import again_and_again
 from evertide.vocab.clock import Clock
 from evertide.vocab.ids import EnvironmentId
 from evertide.vocab.timestamp import Timestamp
@@ -76,14 +75,7 @@ class SecretSweeper:
 
     async def run(self) -> None:
         """For ever. Raises Fenced and StoreUnreachable, which concern the whole process."""
-        while True:
-            try:
-                await self.sweep_once()
-            except (Fenced, StoreUnreachable):
-                raise
-            except Exception as error:  # noqa: BLE001 - what is left behind is found the next time
-                _log.warning("sweep of secrets failed", error=repr(error))
-            await asyncio.sleep(self._spared_ms / 1_000)
+        await again_and_again(self.sweep_once, self._spared_ms / 1_000, "sweep of secrets failed")
 
     async def sweep_once(self) -> int:
         """Take away what nothing has named for long enough; how many values that were."""

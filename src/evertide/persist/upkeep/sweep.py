@@ -16,7 +16,7 @@ period that readers have.
 
 import asyncio
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -80,6 +80,20 @@ class Swept:
     unfinished: int = 0
 
 
+async def again_and_again(
+    sweep_once: Callable[[], Awaitable[object]], pause_s: float, failed: str
+) -> None:
+    """For ever. Raises Fenced and StoreUnreachable, which concern the whole process."""
+    while True:
+        try:
+            await sweep_once()
+        except (Fenced, StoreUnreachable):
+            raise
+        except Exception as error:  # noqa: BLE001 - what is left behind is found the next time
+            _log.warning(failed, error=repr(error))
+        await asyncio.sleep(pause_s)
+
+
 class Sweeper:
     """One per environment is enough; several do no harm."""
 
@@ -101,14 +115,7 @@ class Sweeper:
 
     async def run(self) -> None:
         """Sweep for ever. Raises Fenced and StoreUnreachable, which concern the whole process."""
-        while True:
-            try:
-                await self.sweep_once()
-            except (Fenced, StoreUnreachable):
-                raise
-            except Exception as error:  # noqa: BLE001 - what is left behind is found the next time
-                _log.warning("sweep failed", error=repr(error))
-            await asyncio.sleep(self._times.pause_s)
+        await again_and_again(self.sweep_once, self._times.pause_s, "sweep failed")
 
     async def sweep_once(self) -> Swept:
         """Go over all shards, with no more in memory than concerns one of them."""
