@@ -45,11 +45,15 @@ class Server:
         return [self.process.pid, *descendants_of(self.process.pid)]
 
     def pids_of(self, program: str) -> list[int]:
-        """Children that run `evertide.cli.<program>`."""
-        found = []
+        """Children that run `evertide.cli.<program>`.
+
+        A process that is about to start another one (a JVM, say) has a child with its own command
+        line for a moment: only the process itself counts.
+        """
+        found: list[int] = []
         for pid in descendants_of(self.process.pid):
             command = command_line(pid)
-            if f"evertide.cli.{program}" in command:
+            if f"evertide.cli.{program}" in command and _parent(pid) not in found:
                 found.append(pid)
         return found
 
