@@ -65,7 +65,7 @@ def ask_without_barring(_: Any) -> Any:
     return settle
 
 
-@mutation((MemoryPort, "settle"), focus=_many_cuts)
+@mutation((MemoryPort, "settle"), focus=_many_cuts, first_seed=90)
 def let_a_late_question_unbar(_: Any) -> Any:
     async def settle(self: Any, attempt: Any) -> Any:
         number, outcome = self._kept.get(attempt.writer, (0, None))
@@ -238,7 +238,7 @@ def commit_table_by_table(commit_round: Any) -> Any:
     return by_table
 
 
-@mutation((committer.AskingCommitter, "_apply"))
+@mutation((committer.AskingCommitter, "_apply"), first_seed=11)
 def call_a_done_write_refused(_: Any) -> Any:
     async def apply(self: Any, write_ts: Timestamp) -> None:
         await self._oracle.apply_write(Timeline.EPOCH_MS, write_ts)
@@ -255,7 +255,7 @@ def take_a_lost_commit_for_done(commit: Any) -> Any:
     return hopeful
 
 
-@mutation((committer.ClaimingCommitter, "commit"))
+@mutation((committer.ClaimingCommitter, "commit"), first_seed=19)
 def lose_to_the_same_commit_again(commit: Any) -> Any:
     async def forgetful(self: Any, writes: Any, expected_upper: Any) -> Any:
         last, outcome = self._last, await commit(self, writes, expected_upper)

@@ -83,7 +83,7 @@ def _slow_readers(shape: Shape) -> Shape:
     return replace(shape, tables=4, pause_s=0.2, work=work, faults=faults)
 
 
-@mutation((compaction, "advance_since"))
+@mutation((compaction, "advance_since"), first_seed=40)
 def move_since_over_a_hold_that_came_meanwhile(_: Any) -> Any:
     def advance(state: ShardState, *, to: Timestamp) -> ShardState:
         moved = advance_since(msgspec.structs.replace(state, holds=()), to=to)
@@ -153,7 +153,7 @@ def wait_to_be_told(_: Any) -> Any:
     return wait
 
 
-@mutation((read, "batches_beyond"), focus=_quick_history)
+@mutation((read, "batches_beyond"), focus=_quick_history, first_seed=27)
 def move_contents_over_merged_history(_: Any) -> Any:
     return lambda state, after: [b for b in state.batches if b.upper > after + 1]
 
@@ -199,7 +199,7 @@ def lose_retractions_in_a_merge(consolidate: Any) -> Any:
     return lossy
 
 
-@mutation((read.ShardReader, "readable"), focus=_quick_history)
+@mutation((read.ShardReader, "readable"), focus=_quick_history, first_seed=22)
 def read_below_since(_: Any) -> Any:
     async def anyhow(self: Any, shard_id: Any, as_of: Timestamp) -> Any:
         return (await self._machine.read(shard_id)).state
@@ -231,7 +231,7 @@ def look_only_at_the_newest_part(check_young: Any) -> Any:
     return newest
 
 
-@mutation((sweep.Sweeper, "_delete"), focus=_slow_stores)
+@mutation((sweep.Sweeper, "_delete"), focus=_slow_stores, first_seed=14)
 def sweep_what_is_under_way(_: Any) -> Any:
     async def delete(self: Any, shard_id: Any, head: Any, garbage: Any) -> Any:
         for key in garbage:
@@ -241,7 +241,7 @@ def sweep_what_is_under_way(_: Any) -> Any:
     return delete
 
 
-@mutation((sweep, "purge"), focus=on_drops)
+@mutation((sweep, "purge"), focus=on_drops, first_seed=11)
 def purge_what_is_held(purge: Any) -> Any:
     def careless(state: ShardState, **how: Any) -> Any:
         return purge(msgspec.structs.replace(state, holds=()), **how)

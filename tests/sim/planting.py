@@ -23,6 +23,8 @@ class Mutation:
     patches: tuple[tuple[object, str, Any], ...]
     # Scenarios in which it can show: what is rare elsewhere is frequent there.
     focus: Focus
+    # Where the search begins: seeds before it are known to miss the bug, and were long in doing so.
+    first_seed: int = 0
 
     @contextmanager
     def planted(self) -> Iterator[None]:
@@ -34,15 +36,20 @@ class Mutation:
 
 
 def mutation(
-    *places: tuple[object, str], focus: Focus = lambda shape: shape
+    *places: tuple[object, str], focus: Focus = lambda shape: shape, first_seed: int = 0
 ) -> Callable[[Callable[[Any], Any]], Mutation]:
     """Plant it in these places: what is decorated gets what stands there, and makes another."""
 
     def plant(make: Callable[[Any], Any]) -> Mutation:
         patches = tuple((where, name, make(getattr(where, name))) for where, name in places)
-        return Mutation(make.__name__, patches, focus)
+        return Mutation(make.__name__, patches, focus, first_seed)
 
     return plant
+
+
+def seeds_for(planted: Mutation, count: int) -> Iterator[int]:
+    """All of so many seeds, the likeliest first."""
+    return ((planted.first_seed + number) % count for number in range(count))
 
 
 def mutations_in(module: Mapping[str, object]) -> list[Mutation]:

@@ -11,7 +11,7 @@ from evertide.persist.faults import PersistFault
 from tests.sim import mutations_of_commits, mutations_of_shards
 from tests.sim.history import Violation
 from tests.sim.loop import Stuck
-from tests.sim.planting import Mutation
+from tests.sim.planting import Mutation, seeds_for
 from tests.sim.run import SeedFailed, play
 from tests.sim.shape import Shape, draw_shape
 
@@ -32,7 +32,7 @@ def why_it_fails(mutation: Mutation, shape: Shape) -> BaseException | None:
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 def test_a_planted_bug_is_caught(mutation: Mutation) -> None:
-    for seed in range(SEEDS):
+    for seed in seeds_for(mutation, SEEDS):
         shape = mutation.focus(draw_shape(seed))
         failure = why_it_fails(mutation, shape)
         if failure is not None:

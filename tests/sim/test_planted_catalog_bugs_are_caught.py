@@ -7,7 +7,7 @@ from evertide.persist.faults import PersistFault
 from tests.sim import mutations_of_catalog
 from tests.sim.catalog_scenario import draw_catalog_shape, play_catalog
 from tests.sim.loop import Stuck
-from tests.sim.planting import Mutation
+from tests.sim.planting import Mutation, seeds_for
 from tests.sim.run import SeedFailed
 from tests.sim.shape import Shape
 
@@ -27,7 +27,7 @@ def why_it_fails(mutation: Mutation, shape: Shape) -> BaseException | None:
 
 @pytest.mark.parametrize("mutation", mutations_of_catalog.MUTATIONS, ids=lambda one: one.name)
 def test_a_planted_bug_of_the_catalog_is_caught(mutation: Mutation) -> None:
-    for seed in range(SEEDS):
+    for seed in seeds_for(mutation, SEEDS):
         shape = mutation.focus(draw_catalog_shape(seed))
         failure = why_it_fails(mutation, shape)
         if failure is not None:
