@@ -55,10 +55,12 @@ else
 endif
 
 DURABILITY := tests/process tests/persist tests/sim
+# A half that takes longer than this is ill: it stops, and says what took so long.
+HALF := --session-timeout=4200 --durations=25
 test-durability:
-	$(PYTEST) $(DURABILITY)
+	$(PYTEST) $(HALF) $(DURABILITY)
 test-answers:
-	$(PYTEST) $(DURABILITY:%=--ignore=%)
+	$(PYTEST) $(HALF) $(DURABILITY:%=--ignore=%)
 
 slow: $(STAMP) ## soak, thousands of seeds, long fault runs
 	$(PYTEST) -m slow $(ARGS)

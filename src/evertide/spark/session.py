@@ -27,6 +27,8 @@ MAX_TASK_FAILURES = 1000
 LONGEST_SOCKET_ADDRESS = 100
 # Spark's are a dot, a UUID and ".sock", below a slash.
 LONGEST_SOCKET_NAME = 45
+# How many hundredths of its heap Spark's parser may keep of what it has learnt.
+PARSER_SHARE = 15
 
 # Each would change which Spark is started, or how, from outside this file.
 FOREIGN_VARIABLES = (
@@ -258,6 +260,10 @@ def _small_job_conf() -> dict[str, str]:
         "spark.sql.join.preferSortMergeJoin": "false",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+        # What its parser has learnt from texts is kept for ever otherwise, 6 kB for each state of
+        # its automaton: texts of many shapes fill the heap until there is nothing but collecting.
+        "spark.sql.parser.manageParserCaches": "true",
+        "spark.sql.parser.parserDfaCacheFlushRatio": str(PARSER_SHARE),
         # Every text of every tick would otherwise be kept with its plan.
         "spark.sql.ui.retainedExecutions": "1",
         "spark.ui.retainedJobs": "1",
