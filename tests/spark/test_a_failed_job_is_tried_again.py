@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,10 +20,12 @@ from evertide.expr.relation import Get
 from evertide.persist.handle import PersistClient
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
 from evertide.persist.txn import TableWrite, Txns, register_table
+from evertide.spark import worker as worker_module
 from evertide.spark.engine import DriverEngine, Engine, EngineFailing
 from evertide.spark.evaluate import Evaluator
 from evertide.spark.reports import Reports
 from evertide.spark.running import RunningDataflow
+from evertide.spark.source import input_deltas
 from evertide.spark.watch import JobFailed
 from evertide.spark.worker import Worker
 from evertide.vocab.ids import ClusterId, GlobalId, ShardId
@@ -183,3 +186,37 @@ async def test_a_tick_that_fails_half_done(tmp_path: Path, fault: Exception) -> 
         await site.insert(3)
         await site.run_until(lambda: site.shows(VIEW))
         assert await site.reason(VIEW) is None
+
+
+@pytest.mark.parametrize("dropped", [True, False])
+async def test_a_tick_that_is_overtaken_while_its_inputs_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dropped: bool
+) -> None:
+    """A dropped view has no engine left, nor has one whose engine died: neither is an error."""
+    store = MemoryStore()
+    consensus = store.consensus(await store.raise_epoch())
+    async with PersistClient(consensus, MemoryBlob(), cache_bytes=0) as client:
+        first = DriverEngine(Evaluator(tmp_path / "first"))
+        site = await started(client, first)
+        await site.worker.set_dataflows({GlobalId(VIEW): description(VIEW)})
+        await site.run_until(partial(site.shows, VIEW))
+        dataflow = site.worker.dataflow(GlobalId(VIEW))
+        assert dataflow is not None
+
+        async def overtaken(*read: Any) -> dict[GlobalId, Sequence[Update]]:
+            monkeypatch.undo()
+            found = await input_deltas(*read)
+            if dropped:
+                await site.worker.set_dataflows({})
+            else:
+                site.worker.lose_engine(first)
+            return found
+
+        monkeypatch.setattr(worker_module, "input_deltas", overtaken)
+        await site.insert(2)
+        await site.worker.round()
+        assert worker_module.input_deltas is input_deltas, "it was overtaken"
+        assert dataflow.stopped == ("dropped" if dropped else None)
+        if not dropped:
+            site.worker.use_engine(DriverEngine(Evaluator(tmp_path / "second")))
+            await site.run_until(partial(site.shows, VIEW))

@@ -164,7 +164,9 @@ async def test_a_replica_that_lags_behind_begins_again_where_the_view_is(tmp_pat
     await first.client.machine.apply_all([ShardChange(TABLE, moved), ShardChange(TABLE, merged)])
     await first.worker.set_dataflows({})
     await first.insert("after", 600_000)
-    await second.rounds(10)
+    while (await second.client.state(VIEW)).upper <= 600_000:
+        await second.rounds()
+        await asyncio.sleep(0.01)
     dataflow = second.worker.dataflow(VIEW_ID)
     assert dataflow is not None
     assert dataflow.stopped is None
