@@ -22,8 +22,9 @@ from evertide.persist.store.protocol import (
     SetMismatch,
 )
 from evertide.persist.store.sqlite import SqliteStore
+from evertide.persist.store.sqlite_requests import Mark
 from evertide.persist.store.sqlite_sets import set_if_expected
-from evertide.persist.store.sqlite_writer import Commit, Mark, connect
+from evertide.persist.store.sqlite_writer import Commit, connect
 from evertide.vocab.ids import Epoch, ShardId
 from evertide.vocab.timestamp import Timeline, Timestamp
 from tests.persist.racing import DESC, SHARD, append_one, check_rows

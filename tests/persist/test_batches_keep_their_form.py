@@ -94,6 +94,18 @@ def test_every_type_through_every_chain_of_forms(chain: tuple[str, ...]) -> None
     check()
 
 
+@given(ROWS, st.sampled_from([None, ERROR]))
+@settings(max_examples=20, deadline=None)
+def test_a_single_update_is_stored_as_it_would_be_among_others(row: Row, error: str | None) -> None:
+    update = Update((), ts(4), -3, error) if error else Update(row, ts(4), -3)
+    batch = to_batch(DESC, [update])
+    assert batch.payload == encode_inline([update])
+    assert same(batch, [update])
+    assert same(from_payload(DESC, batch.payload), [update])
+    assert (len(batch), batch.span, batch.columnar) == (1, (ts(4), ts(4)), False)
+    assert same(table_to_columns(DESC, batch.table).updates(), [update])
+
+
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_a_stretch_of_time_is_cut_out_in_any_form(form: Form) -> None:
     updates = [u for moment in (5, 3, 9) for u in small_updates(2, moment, 10 * moment)]

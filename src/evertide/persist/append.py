@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from evertide.persist.coding.batch import UpdateBatch, to_batch
@@ -11,10 +12,10 @@ from evertide.persist.machine import Applied, ApplyOutcome, Machine, Refused
 from evertide.persist.prepare import discard, inline_part, store_updates
 from evertide.persist.read import ShardReader
 from evertide.persist.state import (
-    BlobPart,
     Changed,
     ColumnTypes,
     Forgotten,
+    InlinePart,
     Missing,
     Part,
     PendingWrite,
@@ -25,7 +26,6 @@ from evertide.persist.state import (
     UpperMismatch,
     WriterMismatch,
     append,
-    existing,
 )
 from evertide.persist.store.protocol import (
     AppliedWrite,
@@ -88,8 +88,30 @@ class Appender:
         self._maintenance = maintenance
         self._columns: dict[ShardId, tuple[RelationDesc, ColumnTypes]] = {}
 
+    async def append_one(self, one: Append) -> AppendOutcome:
+        """One append by itself. Few updates take the shortest way: they lie in the state, so there
+        is nothing to store before, and nothing to take away after a refusal."""
+        if len(one.updates) > _FEW_ROWS:
+            return (await self._append_each([one]))[0]
+        batch = _batch(one)
+        part = inline_part(batch) if one.updates else None
+        if one.updates and part is None:
+            return (await self._append_each([one]))[0]
+        made = _Prepared(one, batch, () if part is None else (part,))
+        result = await self._machine.apply_one(self._change(made))
+        if not isinstance(result, ShardState):
+            return _outcome(result)
+        if part is not None and self._keep(made, result):
+            await self._maintenance.keep_up()
+        return Appended(result.upper)
+
     async def append_each(self, appends: Sequence[Append]) -> list[AppendOutcome]:
         """Each for itself, in one store transaction; outcomes in the order of appends."""
+        if len(appends) == 1:
+            return [await self.append_one(appends[0])]
+        return await self._append_each(appends)
+
+    async def _append_each(self, appends: Sequence[Append]) -> list[AppendOutcome]:
         prepared = await self._prepare(appends)
         try:
             results = await self._machine.apply_each([self._change(one) for one in prepared])
@@ -181,7 +203,8 @@ class Appender:
 
     def _change(self, prepared: "_Prepared") -> ShardChange:
         one, parts = prepared.append, prepared.parts
-        return _change(one, parts, self._column_types(one.shard_id, one.desc) if parts else None)
+        columns = self._column_types(one.shard_id, one.desc) if parts else None
+        return ShardChange(one.shard_id, partial(_append_to, one, parts, columns))
 
     def _column_types(self, shard_id: ShardId, desc: RelationDesc) -> ColumnTypes:
         """Mostly those of the append before: only a description that is another object is read."""
@@ -207,12 +230,16 @@ class Appender:
         """Keep what was appended for readers of this process; what was refused is garbage."""
         if state is None:
             await discard(self._blob, made.parts)
-        elif made.parts:
-            one, newest = made.append, state.batches[-1]
-            if newest.upper == one.upper:
-                self._reader.keep_appended(one.shard_id, one.desc, newest, made.updates)
-            self._maintenance.after_append(one.shard_id, one.desc, state)
-            await self._maintenance.keep_up(state)
+        elif made.parts and self._keep(made, state):
+            await self._maintenance.keep_up()
+
+    def _keep(self, made: "_Prepared", state: ShardState) -> bool:
+        """Keep what was appended and look after the shard; whether to wait until that is done."""
+        one, newest = made.append, state.batches[-1]
+        if newest.upper == one.upper:
+            self._reader.keep_appended(one.shard_id, one.desc, newest, made.updates)
+        self._maintenance.after_append(one.shard_id, one.desc, state)
+        return self._maintenance.behind(state)
 
 
 @dataclass(slots=True)
@@ -233,27 +260,26 @@ def _batch(one: Append) -> UpdateBatch:
     return batch
 
 
-def _change(one: Append, parts: tuple[Part, ...], columns: ColumnTypes | None) -> ShardChange:
-    stored = [part for part in parts if isinstance(part, BlobPart)]
-
-    def transition(state: ShardState) -> Changed:
-        if stored:
-            check_young(stored)
-        lower = state.upper if one.lower is None else one.lower
-        if lower >= one.upper:
-            # No later timestamp would help a table that is gone.
-            return Forgotten() if state.forgotten else UpperMismatch(state.upper)
-        return append(
-            state,
-            lower=lower,
-            upper=one.upper,
-            writer=one.writer,
-            parts=parts,
-            columns=columns,
-            completes_pending=one.completes_pending,
-        )
-
-    return ShardChange(one.shard_id, existing(transition))
+def _append_to(
+    one: Append, parts: tuple[Part, ...], columns: ColumnTypes | None, state: ShardState | None
+) -> Changed:
+    if state is None:
+        return Missing()
+    if parts and not isinstance(parts[0], InlinePart):
+        check_young(parts)
+    lower = state.upper if one.lower is None else one.lower
+    if lower >= one.upper:
+        # No later timestamp would help a table that is gone.
+        return Forgotten() if state.forgotten else UpperMismatch(state.upper)
+    return append(
+        state,
+        lower=lower,
+        upper=one.upper,
+        writer=one.writer,
+        parts=parts,
+        columns=columns,
+        completes_pending=one.completes_pending,
+    )
 
 
 def _outcome(result: ShardState | Refusal) -> AppendOutcome:

@@ -159,8 +159,8 @@ class PersistClient:
         writer: GlobalId | None = None,
     ) -> AppendOutcome:
         """Append if the shard's upper is `lower` and its writer is `writer`."""
-        outcomes = await self.append_each([Append(shard_id, desc, updates, lower, upper, writer)])
-        return outcomes[0]
+        one = Append(shard_id, desc, updates, lower, upper, writer)
+        return await self.appender.append_one(one)
 
     async def append_each(self, appends: Sequence[Append]) -> list[AppendOutcome]:
         """Each for itself, in one store transaction; outcomes in the order of appends."""

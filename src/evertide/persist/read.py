@@ -215,4 +215,4 @@ def _batch_key(shard_id: ShardId, desc: RelationDesc, batch: Batch) -> _BatchKey
 
 
 def _memory_bytes(batch: Batch) -> int:
-    return sum(4 * part.size_bytes + _UPDATE_BYTES * part.rows for part in batch.parts)
+    return 4 * batch.size_bytes + _UPDATE_BYTES * batch.rows

@@ -26,6 +26,17 @@ class Turns:
         """A turn with all of these shards, for as long as its context lasts."""
         return Turn(self._taken, sorted(shard_ids))
 
+    def take_free(self, shard_id: ShardId) -> bool:
+        """A turn with one shard, if nobody has it; then to be passed on."""
+        if shard_id in self._taken:
+            return False
+        self._taken[shard_id] = None
+        return True
+
+    def pass_on(self, shard_id: ShardId) -> None:
+        """To whoever has waited longest."""
+        _pass_on(self._taken, shard_id)
+
 
 class Turn:
     """Costs next to nothing where nobody else wants one: then there is nothing to wait for."""
@@ -43,13 +54,7 @@ class Turn:
 
     def __exit__(self, *_: object) -> None:
         for shard_id in self._has:
-            waiting = self._taken[shard_id]
-            while waiting and waiting[0].done():
-                waiting.popleft()  # gave up
-            if waiting:
-                waiting.popleft().set_result(None)
-            else:
-                del self._taken[shard_id]
+            _pass_on(self._taken, shard_id)
 
     @property
     def come(self) -> bool:
@@ -83,3 +88,13 @@ class Turn:
                 self._has.append(shard_id)  # it came in the same moment, and is to be passed on
             raise
         self._has.append(shard_id)
+
+
+def _pass_on(taken: dict[ShardId, _Waiting | None], shard_id: ShardId) -> None:
+    waiting = taken[shard_id]
+    while waiting and waiting[0].done():
+        waiting.popleft()  # gave up
+    if waiting:
+        waiting.popleft().set_result(None)
+    else:
+        del taken[shard_id]

@@ -12,7 +12,7 @@ from typing import Final, overload
 import pyarrow as pa
 
 from evertide.persist.coding.arrow_inline import ARROW_VERSION, decode_arrow, encode_arrow
-from evertide.persist.coding.inline import decode_inline, encode_inline
+from evertide.persist.coding.inline import decode_inline, encode_inline, encode_one
 from evertide.persist.coding.parts import (
     Times,
     columns_to_table,
@@ -37,21 +37,23 @@ _STEP_ROWS: Final = 1_000
 class UpdateBatch(Sequence[Update]):
     """Updates of one relation in at least one form. Never changed, so anyone may share it."""
 
-    __slots__ = ("_columns", "_count", "_payload", "_span", "_table", "desc")
+    __slots__ = ("_columns", "_count", "_only", "_payload", "_span", "_table", "desc")
 
     def __init__(
         self,
         desc: RelationDesc,
         *,
+        only: Update | None = None,
         columns: UpdateColumns | None = None,
         table: pa.Table | None = None,
         payload: bytes | None = None,
         count: int | None = None,
         span: Times | None = None,
     ) -> None:
-        """Takes one of the forms. Who knows how many they are, or the first and last of their
-        times, spares others from looking."""
+        """Takes one of the forms, a single update as it is. Who knows how many they are, or the
+        first and last of their times, spares others from looking."""
         self.desc = desc
+        self._only = only
         self._columns = columns
         self._table = table
         self._payload = payload
@@ -97,7 +99,9 @@ class UpdateBatch(Sequence[Update]):
     def columns(self) -> UpdateColumns:
         """Rows, times, diffs and errors as Python's own values."""
         if self._columns is None:
-            if self._table is not None or self._payload is None:
+            if self._only is not None:
+                self._columns = to_columns((self._only,))
+            elif self._table is not None or self._payload is None:
                 self._columns = table_to_columns(self.desc, self.table)
             else:
                 self._columns = decode_inline(self.desc, self._payload)
@@ -108,7 +112,9 @@ class UpdateBatch(Sequence[Update]):
         """The bytes of an InlinePart, in whichever form is the better one."""
         if self._payload is None:
             few = COLUMNAR_ROWS if self._columns is not None else FEW_ROWS
-            if len(self) < few:
+            if self._only is not None:
+                self._payload = encode_one(self._only)
+            elif len(self) < few:
                 self._payload = encode_inline(self.columns.each())
             else:
                 self._payload = encode_arrow(self.table)
@@ -174,6 +180,9 @@ def to_batch(desc: RelationDesc, updates: Sequence[Update]) -> UpdateBatch:
     """Updates as a batch; the same object if they are one."""
     if isinstance(updates, UpdateBatch):
         return updates
+    if len(updates) == 1:
+        only = updates[0]
+        return UpdateBatch(desc, only=only, count=1, span=(only[1], only[1]))
     return UpdateBatch(desc, columns=to_columns(updates))
 
 

@@ -57,6 +57,14 @@ class _Decoder(Protocol):
     def decode(self, buffer: memoryview, /) -> _Payload: ...
 
 
+def encode_one(update: PlainUpdate) -> bytes:
+    """What encode_inline gives for a single update: most batches are that small."""
+    row, ts, diff, error = update
+    if error is None:
+        return MSGPACK_VERSION + _encoder.encode((((ts, diff, (row,)),), ()))
+    return MSGPACK_VERSION + _encoder.encode(((), ((error, ts, diff),)))
+
+
 def encode_inline(updates: Iterable[PlainUpdate]) -> bytes:
     """The payload of an InlinePart. Datums say by themselves how they are written."""
     groups: defaultdict[tuple[Timestamp, int], list[Row]] = defaultdict(list)

@@ -64,6 +64,8 @@ class Watch:
 
     def wake(self, shard_ids: Collection[ShardId] | None) -> None:
         """These shards may have changed; None: any of them."""
+        if not self._signals:
+            return
         for shard_id in list(self._signals) if shard_ids is None else shard_ids:
             for signal in self._signals.get(shard_id, ()):
                 signal.set()

@@ -5,7 +5,7 @@ process works with carry the epoch that it believes in, and every change checks 
 transaction that makes it, so that a process which outlived its generation can write nothing.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,7 +135,8 @@ class OracleRow:
 
 def check_distinct(sets: Sequence[CompareAndSet]) -> None:
     """Each shard is set once: what twice would mean, no store could say."""
-    assert len({one.shard_id for one in sets}) == len(sets), "each shard is set once"
+    if len(sets) > 1:
+        assert len({one.shard_id for one in sets}) == len(sets), "each shard is set once"
 
 
 class Consensus(Protocol):
@@ -197,7 +198,7 @@ class TellingConsensus(Protocol):
         """Whether it tells other processes of changes by itself."""
         ...
 
-    async def set_all_telling(
+    def set_all_telling(
         self,
         sets: Sequence[CompareAndSet],
         tell: Callable[[ChangeOutcome], None] | None,
@@ -206,13 +207,13 @@ class TellingConsensus(Protocol):
         claimed: ClaimedWrite | None = None,
         stash: StashAppend | None = None,
         raises_epoch: bool = False,
-    ) -> ChangeOutcome:
+    ) -> Awaitable[ChangeOutcome]:
         """As Consensus.compare_and_set_all."""
         ...
 
-    async def set_each_telling(
+    def set_each_telling(
         self, sets: Sequence[CompareAndSet], tell: Callable[[SetOutcome], None] | None
-    ) -> SetOutcome:
+    ) -> Awaitable[SetOutcome]:
         """As Consensus.compare_and_set_each."""
         ...
 

@@ -6,7 +6,7 @@ on its own connection. Changes go through the process's one writer thread.
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -29,13 +29,12 @@ from evertide.persist.store.protocol import (
 )
 from evertide.persist.store.sqlite_format import prepare_file
 from evertide.persist.store.sqlite_reader import SqliteReader, at_one_moment
+from evertide.persist.store.sqlite_requests import Undo, Work
 from evertide.persist.store.sqlite_sets import set_if_expected, single_set
 from evertide.persist.store.sqlite_stash import SqliteStash, append_rows, in_the_way
 from evertide.persist.store.sqlite_writer import (
     Commit,
     SqliteWriter,
-    Undo,
-    Work,
     commit_transaction,
     fault_of,
 )
@@ -184,7 +183,7 @@ class SqliteConsensus:
             sets, None, applied=applied, claimed=claimed, stash=stash, raises_epoch=raises_epoch
         )
 
-    async def set_all_telling(
+    def set_all_telling(
         self,
         sets: Sequence[CompareAndSet],
         tell: Callable[[ChangeOutcome], None] | None,
@@ -193,7 +192,7 @@ class SqliteConsensus:
         claimed: ClaimedWrite | None = None,
         stash: StashAppend | None = None,
         raises_epoch: bool = False,
-    ) -> ChangeOutcome:
+    ) -> Awaitable[ChangeOutcome]:
         check_distinct(sets)
         if stash is not None:
             check_append(stash)
@@ -222,14 +221,14 @@ class SqliteConsensus:
         changed = [one.shard_id for one in sets]
         if stash is not None:
             changed.append(STASH_SHARD)
-        return await self._writer.run(work, tell, shard_ids=changed)
+        return self._writer.run(work, tell, shard_ids=changed)
 
     async def compare_and_set_each(self, sets: Sequence[CompareAndSet]) -> SetOutcome:
         return await self.set_each_telling(sets, None)
 
-    async def set_each_telling(
+    def set_each_telling(
         self, sets: Sequence[CompareAndSet], tell: Callable[[SetOutcome], None] | None
-    ) -> SetOutcome:
+    ) -> Awaitable[SetOutcome]:
         check_distinct(sets)
 
         def work(connection: sqlite3.Connection) -> SetOutcome:
@@ -240,7 +239,7 @@ class SqliteConsensus:
 
         single = single_set(self._epoch, sets[0]) if len(sets) == 1 else None
         changed = [one.shard_id for one in sets]
-        return await self._writer.run(work, tell, single, shard_ids=changed)
+        return self._writer.run(work, tell, single, shard_ids=changed)
 
     def _set(self, connection: sqlite3.Connection, sets: Sequence[CompareAndSet]) -> list[ShardId]:
         """Set what is as expected; the others."""

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypeVar
 
-from evertide.persist.store.sqlite_writer import Work, connect, fault_of
+from evertide.persist.store.sqlite_requests import Work
+from evertide.persist.store.sqlite_writer import connect, fault_of
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ import sqlite3
 from typing import Final
 
 from evertide.persist.store.protocol import AllSet, CompareAndSet
-from evertide.persist.store.sqlite_writer import Mark, Single
+from evertide.persist.store.sqlite_requests import Mark, Single
 from evertide.vocab.ids import Epoch
 
 # Rows up to the first fit on a page, which holds 4,061 bytes of one, and need no room; others grow

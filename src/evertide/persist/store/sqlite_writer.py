@@ -24,17 +24,25 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
-from typing import Final, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import Final, Protocol, TypeVar, cast
 
 from evertide.persist.faults import PersistFault, StoreFailing, StoreFull, StoreUnreachable
+from evertide.persist.store.sqlite_requests import (
+    Done,
+    Failed,
+    Mark,
+    Outcome,
+    Request,
+    Single,
+    Undo,
+    Work,
+    deliver,
+)
 from evertide.vocab.ids import ShardId
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
-Work: TypeAlias = Callable[[sqlite3.Connection], T]
 
 _GROUP_LIMIT: Final = 128
 _OPEN_TIMEOUT_S: Final = 10.0
@@ -49,62 +57,6 @@ _FIND_MARK: Final = """
 _SETTLE_S: Final = 1.0
 # The byte of the -shm file that SQLite locks while it writes in WAL mode.
 _WAL_WRITE_LOCK: Final = 120
-
-
-class Undo(Exception):
-    """Raised by work that is to leave nothing behind: this is its outcome nevertheless."""
-
-    def __init__(self, outcome: object) -> None:
-        super().__init__(outcome)
-        self.outcome = outcome
-
-
-@dataclass(slots=True)
-class Mark:
-    """What tells a transaction from all others. Numbers of a writer grow."""
-
-    writer: bytes
-    number: int
-    # Where it stands: a shard whose row bears it. None: none does yet.
-    shard_id: ShardId | None = None
-
-
-class Single(NamedTuple, Generic[T_co]):
-    """A request in one statement, a transaction by itself. It changes one row or nothing.
-
-    If nothing, the request's work is run instead, which knows why.
-    """
-
-    statement: str
-    arguments: Callable[[Mark], tuple[object, ...]]
-    # Whose row then bears the mark.
-    shard_id: ShardId
-    outcome: T_co
-
-
-@dataclass(frozen=True, slots=True)
-class _Done(Generic[T]):
-    value: T
-
-
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    error: BaseException
-
-
-_Outcome: TypeAlias = _Done[object] | _Failed
-
-
-@dataclass(slots=True)
-class _Request:
-    work: Work[object]
-    loop: asyncio.AbstractEventLoop
-    future: "asyncio.Future[object]"
-    # Told what came of it on its loop, also if nobody waits for it any more.
-    tell: Callable[[object], None] | None
-    single: Single[object] | None
-    # Changed if it succeeds: other processes are told at once.
-    shard_ids: Sequence[ShardId]
 
 
 class Commit(Protocol):
@@ -141,22 +93,22 @@ class SqliteWriter:
         self.mark = Mark(uuid.uuid4().bytes, _FIRST_NUMBER)
         # Tells other processes of changes, from the thread that made them.
         self.ring: Callable[[Collection[ShardId]], None] | None = None
-        self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
         self._ended = False
         self._thread = threading.Thread(
             target=self._main, args=(connect(path, busy_timeout_s=0),), daemon=True
         )
         self._thread.start()
 
-    async def run(
+    def run(
         self,
         work: Work[T],
         tell: Callable[[T], None] | None = None,
         single: Single[T] | None = None,
         *,
         shard_ids: Sequence[ShardId] = (),
-    ) -> T:
-        """Run `work` in a write transaction; durable when this returns.
+    ) -> Awaitable[T]:
+        """Run `work` in a write transaction; durable when it has been waited for.
 
         `work` may run more than once, each time after a rollback, and must only use its connection.
         What it raises undoes it alone. `tell` hears of its outcome before whoever waits does, and
@@ -168,8 +120,8 @@ class SqliteWriter:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[object] = loop.create_future()
         heard = cast("Callable[[object], None] | None", tell)
-        self._queue.put(_Request(work, loop, future, heard, single, shard_ids))
-        return cast(T, await future)
+        self._queue.put(Request(work, loop, future, heard, single, shard_ids))
+        return cast("Awaitable[T]", future)
 
     def close(self) -> None:
         """Finish what is queued and end the thread."""
@@ -186,27 +138,29 @@ class SqliteWriter:
                 except (sqlite3.Error, PersistFault) as error:
                     _give_up(connection)
                     told = error if isinstance(error, PersistFault) else fault_of(error, self._path)
-                    outcomes = [_Failed(told)] * len(group)
-                _deliver(group, outcomes)
+                    outcomes = [Failed(told)] * len(group)
+                deliver(group, outcomes)
                 self._tell_others(group, outcomes)
         finally:
             self._ended = True
             connection.close()
 
-    def _tell_others(self, group: Sequence[_Request], outcomes: Sequence[_Outcome]) -> None:
+    def _tell_others(self, group: Sequence[Request], outcomes: Sequence[Outcome]) -> None:
         """What was changed by those who say what they change."""
+        if self.ring is None:
+            return
         changed = [
             shard_id
             for request, outcome in zip(group, outcomes, strict=True)
-            if isinstance(outcome, _Done)
+            if isinstance(outcome, Done)
             for shard_id in request.shard_ids
         ]
-        if changed and self.ring is not None:
+        if changed:
             self.ring(dict.fromkeys(changed))
 
-    def _next_group(self) -> tuple[list[_Request], bool]:
+    def _next_group(self) -> tuple[list[Request], bool]:
         """What is waiting, at least one request; True when the end was asked for."""
-        group: list[_Request] = []
+        group: list[Request] = []
         # Nobody else takes from the queue, so what it holds cannot be gone again.
         while not group or (len(group) < _GROUP_LIMIT and not self._queue.empty()):
             request = self._queue.get()
@@ -215,9 +169,7 @@ class SqliteWriter:
             group.append(request)
         return group, False
 
-    def _run_group(
-        self, connection: sqlite3.Connection, group: Sequence[_Request]
-    ) -> list[_Outcome]:
+    def _run_group(self, connection: sqlite3.Connection, group: Sequence[Request]) -> list[Outcome]:
         if not group:
             return []
         deadline = time.monotonic() + self._lock_timeout_s
@@ -248,7 +200,7 @@ class SqliteWriter:
 
     def _run_single(
         self, connection: sqlite3.Connection, single: Single[object], deadline: float
-    ) -> _Outcome | None:
+    ) -> Outcome | None:
         """None: nothing was done, and the request's work is to be run."""
         self._next_mark()
         self.mark.shard_id = single.shard_id
@@ -257,7 +209,7 @@ class SqliteWriter:
             if not is_busy(changed):
                 self._check_retry(changed, deadline)
             return None
-        return _Done(single.outcome) if changed else None
+        return Done(single.outcome) if changed else None
 
     def _next_mark(self) -> None:
         self.mark = Mark(self.mark.writer, self.mark.number + 1)
@@ -392,38 +344,38 @@ def write_lock_holder(path: Path) -> int | None:
     return None
 
 
-def _attempt(connection: sqlite3.Connection, work: Work[object]) -> _Outcome:
+def _attempt(connection: sqlite3.Connection, work: Work[object]) -> Outcome:
     """Run one request of a group so that its failure undoes it and nothing else.
 
     A failing store is not the request's failure: that ends the whole group.
     """
     connection.execute("SAVEPOINT request")
     try:
-        outcome: _Outcome = _Done(work(connection))
+        outcome: Outcome = Done(work(connection))
     except sqlite3.Error:
         raise
     except Undo as undo:
         connection.execute("ROLLBACK TO request")
-        outcome = _Done(undo.outcome)
+        outcome = Done(undo.outcome)
     except Exception as error:  # noqa: BLE001 - this loop owns the request; its asker is told
         connection.execute("ROLLBACK TO request")
-        outcome = _Failed(error)
+        outcome = Failed(error)
     connection.execute("RELEASE request")
     return outcome
 
 
-def _attempt_alone(connection: sqlite3.Connection, work: Work[object]) -> _Outcome:
+def _attempt_alone(connection: sqlite3.Connection, work: Work[object]) -> Outcome:
     """The same for the only request of its transaction: its failure ends that."""
     try:
-        return _Done(work(connection))
+        return Done(work(connection))
     except sqlite3.Error:
         raise
     except Undo as undo:
         connection.execute("ROLLBACK")
-        return _Done(undo.outcome)
+        return Done(undo.outcome)
     except Exception as error:  # noqa: BLE001 - this loop owns the request; its asker is told
         connection.execute("ROLLBACK")
-        return _Failed(error)
+        return Failed(error)
 
 
 def _give_up(connection: sqlite3.Connection) -> None:
@@ -432,38 +384,3 @@ def _give_up(connection: sqlite3.Connection) -> None:
             connection.execute("ROLLBACK")
     except sqlite3.Error:
         pass  # the store is failing, which its askers are being told
-
-
-def _deliver(group: Sequence[_Request], outcomes: Sequence[_Outcome]) -> None:
-    """Wake each event loop once."""
-    loops = {request.loop for request in group}
-    for loop in loops:
-        try:
-            loop.call_soon_threadsafe(_settle, loop, group, outcomes)
-        except RuntimeError:
-            pass  # that loop has ended, and with it whoever asked
-
-
-def _settle(
-    loop: asyncio.AbstractEventLoop, group: Sequence[_Request], outcomes: Sequence[_Outcome]
-) -> None:
-    for request, outcome in zip(group, outcomes, strict=True):
-        if request.loop is not loop:
-            continue
-        if request.tell is not None and isinstance(outcome, _Done):
-            outcome = _told(request.tell, outcome)
-        if request.future.done():
-            continue  # its asker was cancelled meanwhile
-        match outcome:
-            case _Done(value):
-                request.future.set_result(value)
-            case _Failed(error):
-                request.future.set_exception(error)
-
-
-def _told(tell: Callable[[object], None], outcome: "_Done[object]") -> _Outcome:
-    try:
-        tell(outcome.value)
-    except Exception as error:  # noqa: BLE001 - not this loop's to handle: the asker is told
-        return _Failed(error)
-    return outcome

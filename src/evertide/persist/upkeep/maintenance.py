@@ -62,14 +62,17 @@ class Maintenance:
         if batches and (len(batches) % _LOOK_EVERY == 0 or batches[-1].size_bytes > _LOOK_BYTES):
             self.request(shard_id, desc)
 
-    async def keep_up(self, state: ShardState) -> None:
-        """Wait a little while batches come faster than they are merged.
+    def behind(self, state: ShardState) -> bool:
+        """Whether batches come faster than they are merged: then whoever appends is to wait.
 
         Every append writes the state anew, so a state that grew would slow down the merges' own
         changes, and grow further.
         """
-        if self._small.busy and is_overfull(state, self._sizes):
-            await self._small.idle(_LONGEST_WAIT_S)
+        return self._small.busy and is_overfull(state, self._sizes)
+
+    async def keep_up(self) -> None:
+        """Wait a little, for what is being merged."""
+        await self._small.idle(_LONGEST_WAIT_S)
 
     def request(self, shard_id: ShardId, desc: RelationDesc) -> None:
         """Look at the shard soon."""
