@@ -29,6 +29,7 @@ from evertide.vocab.errors import QueryCanceled, UndefinedTable
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.scram import Verifier, decoy_verifier
 from evertide.vocab.sql_type import INT2, INT4, INT8, TEXT, SqlType
+from evertide.vocab.timestamp import Timestamp
 
 Body: TypeAlias = Callable[["ScriptedSession", Sequence[Datum]], Awaitable[Response]]
 
@@ -74,6 +75,7 @@ class ScriptedSession:
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     closed: threading.Event = field(default_factory=threading.Event)
     names: "ScriptedNames" = field(default_factory=lambda: ScriptedNames())
+    known_keys: "ScriptedLookups" = field(default_factory=lambda: ScriptedLookups())
 
     @property
     def transaction_status(self) -> TransactionStatus:
@@ -126,6 +128,10 @@ class ScriptedSession:
     def shared(self) -> "ScriptedNames":
         return self.names
 
+    @property
+    def lookups(self) -> "ScriptedLookups":
+        return self.known_keys
+
     async def end_implicit(self, *, failed: bool) -> None:
         self.ends.append(failed)
         if failed and self.status is TransactionStatus.IN_TRANSACTION:
@@ -158,6 +164,52 @@ class ScriptedNames:
 
     def check_described(self, prepared: Prepared) -> None:
         assert prepared in self.statements.values()
+
+
+@dataclass
+class ScriptedLookups:
+    """Recognises the texts that it is told of. Answers when the test says so."""
+
+    texts: set[str] = field(default_factory=set)
+    asked: "list[ScriptedLookup]" = field(default_factory=list)
+    # Set once something is asked, for a test that waits on another thread.
+    came: threading.Event = field(default_factory=threading.Event)
+
+    def recognise(self, prepared: Prepared) -> object | None:
+        return prepared.text if prepared.text in self.texts else None
+
+    def ask(
+        self,
+        recipe: object,
+        parameters: Sequence[Datum],
+        answer: Callable[[Sequence[Row] | None, Timestamp], None],
+    ) -> "ScriptedLookup":
+        asked = ScriptedLookup(recipe, parameters, answer, asyncio.get_running_loop())
+        self.asked.append(asked)
+        self.came.set()
+        return asked
+
+
+@dataclass
+class ScriptedLookup:
+    """One question that waits for the test's answer."""
+
+    recipe: object
+    parameters: Sequence[Datum]
+    answer: Callable[[Sequence[Row] | None, Timestamp], None]
+    loop: asyncio.AbstractEventLoop
+    forgotten: bool = False
+
+    def forget(self) -> None:
+        self.forgotten = True
+
+    def tell(self, rows: Sequence[Row] | None) -> None:
+        """From the test's thread."""
+        self.loop.call_soon_threadsafe(self._tell, rows)
+
+    def _tell(self, rows: Sequence[Row] | None) -> None:
+        if not self.forgotten:
+            self.answer(rows, Timestamp(1))
 
 
 @dataclass

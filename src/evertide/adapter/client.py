@@ -4,7 +4,7 @@ The wire protocol knows sessions only through these types, so that its state mac
 against a scripted client and an adapter without sockets.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Protocol, TypeAlias
@@ -15,6 +15,7 @@ from evertide.vocab.ids import RoleId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.scram import Verifier
 from evertide.vocab.sql_type import SqlType
+from evertide.vocab.timestamp import Timestamp
 
 
 class TransactionStatus(Enum):
@@ -227,6 +228,37 @@ class SharedNames(Protocol):
         ...
 
 
+class Awaited(Protocol):
+    """Rows that were asked for and have not come yet."""
+
+    def forget(self) -> None:
+        """Nobody waits for them any more."""
+        ...
+
+
+class Lookups(Protocol):
+    """A session's statements that look rows up by a key: the short way to their rows.
+
+    Outside of transactions only, and for all of the rows. A statement that goes this way begins and
+    ends a transaction of its own, and has nothing to tell but its rows.
+    """
+
+    def recognise(self, prepared: Prepared) -> object | None:
+        """How to find its rows, if it may go this way now: the same object for as long as nothing
+        has changed that matters for it."""
+        ...
+
+    def ask(
+        self,
+        recipe: object,
+        parameters: Sequence[Datum],
+        answer: Callable[[Sequence[Row] | None, Timestamp], None],
+    ) -> Awaited:
+        """Look the rows up by what `recognise` gave. `answer` is called once and soon, though not
+        before this returns. None instead of rows: the statement has to be executed."""
+        ...
+
+
 class SessionClient(Protocol):
     """One session. Calls come one at a time; only `cancel` may come while another runs."""
 
@@ -263,6 +295,11 @@ class SessionClient(Protocol):
 
         An explicit transaction (BEGIN) is left open, failed if `failed`.
         """
+        ...
+
+    @property
+    def lookups(self) -> Lookups:
+        """The short way for some of its prepared statements."""
         ...
 
     def take_events(self) -> SessionEvents:

@@ -7,7 +7,7 @@ from typing import TypeAlias, TypeVar
 
 import structlog
 
-from evertide.adapter.active_cluster import note_missing, with_cluster
+from evertide.adapter.active_cluster import with_cluster
 from evertide.adapter.client import (
     CommandResponse,
     CopyInResponse,
@@ -26,6 +26,7 @@ from evertide.adapter.describe import result_desc
 from evertide.adapter.dispatch import Request, dispatch
 from evertide.adapter.environment import Environment
 from evertide.adapter.lookups.named_parameters import with_oids
+from evertide.adapter.missing_names import note_missing
 from evertide.adapter.notices import wanted_notices
 from evertide.adapter.pipelines import must_part
 from evertide.adapter.planning import Parsed, Planner, Unparsed, parse
@@ -34,6 +35,7 @@ from evertide.adapter.rights.passwords import check_still_proved, credentials_of
 from evertide.adapter.savepoints import ends_failure
 from evertide.adapter.session import Login, Session, open_session
 from evertide.adapter.shared import Shared
+from evertide.adapter.short_way.lookups import SessionLookups
 from evertide.adapter.temporary.objects import Temporary
 from evertide.adapter.temporary.tables import Space
 from evertide.adapter.transaction import Span, Transaction
@@ -46,11 +48,15 @@ from evertide.persist.told import ends_the_process, told
 from evertide.sql.parser.template import template_of
 from evertide.sql.plan.clusters.plans import ReconfigureClusterPlan
 from evertide.sql.plan.plans import (
+    BeginPlan,
+    DeletePlan,
     ExecutePlan,
     FetchPlan,
+    InsertPlan,
     Plan,
     PreparePlan,
     SelectPlan,
+    UpdatePlan,
 )
 from evertide.sql.syntax.command import CommitStatement, RollbackStatement
 from evertide.vocab.datum import Datum, Row
@@ -68,6 +74,8 @@ log = structlog.get_logger()
 
 T = TypeVar("T")
 _BLOCK_ENDS = CommitStatement | RollbackStatement
+# After these the catalog, as far as the session is concerned, is as it was.
+_LEAVES_CATALOG = BeginPlan | InsertPlan | UpdatePlan | DeletePlan
 _Running: TypeAlias = (
     asyncio.Task[Response] | asyncio.Task[Sequence[Row] | None] | asyncio.Task[str | None]
 )
@@ -95,6 +103,7 @@ class Connection:
         # A cancel that came when what ran had just ended; a stream ends with it nevertheless.
         self._cancel_came_late = False
         self._shared = Shared(session, env, planner)
+        self.lookups = SessionLookups(session, env, planner)
 
     @property
     def transaction_status(self) -> TransactionStatus:
@@ -113,15 +122,15 @@ class Connection:
 
     def split(self, text: str) -> list[Prepared]:
         template = template_of(text)
-        self._shared.is_string = False
         if template is not None:
+            self._shared.begin(is_string=False)
             return [Prepared(text, Unparsed(text, template))]
         statements = parse(text)
-        self._shared.is_string = len(statements) > 1
+        self._shared.begin(is_string=len(statements) > 1)
         return [Prepared(parsed.text, parsed) for parsed in statements]
 
     async def prepare(self, text: str, parameter_oids: Sequence[int]) -> Prepared:
-        self._shared.is_string = False
+        self._shared.begin(is_string=False)
         parsed = parse(text)
         if len(parsed) > 1:
             raise SqlSyntaxError("cannot insert multiple commands into a prepared statement")
@@ -208,17 +217,38 @@ class Connection:
                     limit.reschedule(None)
                 return await self._run(request)
         except TimeoutError:
-            raise QueryCanceled("canceling statement due to statement timeout") from None
+            raise QueryCanceled(
+                "canceling statement due to statement timeout",
+                hint="If it waited for a view, mz_internal.mz_hydration_statuses says what that"
+                " waits for.",
+            ) from None
 
     async def _request(self, prepared: Prepared, parameters: Sequence[Datum]) -> Request:
         parsed = prepared.statement
-        snapshot = await self._seen(parsed, await self._env.catalog.current())
+        snapshot = await self._seen(parsed, await self._catalog(parsed))
         if isinstance(parsed, Unparsed):
             return self._planner.request_by_template(parsed, self._session, snapshot)
         assert isinstance(parsed, Parsed)
         types = prepared.parameter_types
         known = with_oids(parameters, types, snapshot, self._session)
-        return self._planner.request(parsed, types, known, self._session, snapshot)
+        request = self._planner.request(parsed, types, known, self._session, snapshot)
+        if not isinstance(request.plan, _LEAVES_CATALOG):
+            self._shared.seen = None
+        return request
+
+    async def _catalog(self, parsed: object) -> Snapshot:
+        """The catalog with every DDL that was acknowledged before the message came.
+
+        Statements of one text share one look at it, as long as none of them may have changed it.
+        COMMIT looks for itself: by then a right may have been taken away.
+        """
+        shared = self._shared
+        ends = isinstance(parsed, Parsed) and isinstance(parsed.statement, _BLOCK_ENDS)
+        if shared.seen is not None and not ends:
+            return shared.seen
+        snapshot = await self._env.catalog.current()
+        shared.seen = snapshot if shared.is_string else None
+        return snapshot
 
     async def _seen(self, parsed: object, snapshot: Snapshot) -> Snapshot:
         """The catalog as the session sees it; what ends a block does not look at what is in it."""
@@ -297,6 +327,8 @@ class Connection:
         return await self._execute(prepared, arguments)
 
     async def end_implicit(self, *, failed: bool) -> None:
+        # No text goes on behind this; where one parts statements of a pipeline, none did.
+        self._shared.begin(is_string=False)
         transaction = self._session.transaction
         if transaction is None:
             return

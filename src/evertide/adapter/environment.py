@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from evertide.adapter.reading.plans import ReadPlans
+from evertide.adapter.short_way.rounds import Rounds
 from evertide.adapter.subscribe.subscriptions import Subscriptions
 from evertide.adapter.writing.group_commit import GroupCommit
 from evertide.catalog.service import CatalogService
@@ -34,6 +35,9 @@ class Environment:
     sizes: SizeTable = field(default_factory=lambda: SizeTable({}, Host(1, 0)))
     read_plans: ReadPlans = field(default_factory=ReadPlans)
     subscriptions: Subscriptions = field(init=False)
+    lookups: Rounds = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "subscriptions", Subscriptions(self.catalog, self.storage))
+        rounds = Rounds(self.catalog, self.oracle, self.storage)
+        object.__setattr__(self, "lookups", rounds)

@@ -1,6 +1,6 @@
 """Statement text to Request: parse and plan, each once for as long as it stays true."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -9,6 +9,7 @@ from evertide.adapter.dispatch import Request
 from evertide.adapter.environment import Environment
 from evertide.adapter.rights.check import authorize
 from evertide.adapter.session import Session
+from evertide.adapter.shapes import Shapes
 from evertide.adapter.templates import Templates
 from evertide.adapter.transaction import Untouched
 from evertide.catalog.snapshot import Snapshot
@@ -18,6 +19,7 @@ from evertide.sql.parser.template import Template
 from evertide.sql.plan.context import PlanContext
 from evertide.sql.plan.entry import Planned, plan_statement
 from evertide.sql.plan.plans import ExecutePlan, Plan
+from evertide.sql.plan.refill import shape_of
 from evertide.sql.syntax.command import (
     BeginStatement,
     CommitStatement,
@@ -116,6 +118,7 @@ class Planner:
         self._env = env
         self._plans: dict[_PlanKey, _Known] = {}
         self._templates = Templates()
+        self._shapes = Shapes()
 
     def plan(
         self,
@@ -127,7 +130,7 @@ class Planner:
         """Plan for this session against this snapshot; whether it may run is not looked at."""
         return self._known(parsed, parameter_types, session, snapshot).planned
 
-    def _allowed(
+    def allowed(
         self,
         parsed: Parsed,
         parameter_types: Sequence[SqlType | None],
@@ -182,17 +185,7 @@ class Planner:
         A template is learned from a statement that was allowed to this role on this snapshot.
         """
         template = unparsed.template
-        key = (
-            template.text,
-            template.kinds,
-            snapshot.version,
-            session.database,
-            session.search_path,
-            session.cluster,
-            session.user,
-            session.role_id,
-            _reads_back(session),
-        )
+        key = (template.text, template.kinds, *_where(session, snapshot))
         found = self._templates.find(key, template)
         if found is not None:
             return Request(found.plan, snapshot, found.literals, _no_other_plan)
@@ -224,12 +217,35 @@ class Planner:
         session: Session,
         snapshot: Snapshot,
     ) -> Request:
-        """A statement ready to be dispatched, with its parameters as literals."""
+        """A statement ready to be dispatched, with its parameters as literals.
+
+        The plan of a shape is kept of a statement that was allowed to this role on this snapshot.
+        """
+        found = None if parameters else shape_of(parsed.statement)
+        if found is None:
+            return self._request(parsed, parameter_types, parameters, session, snapshot)
+        shape, values = found
+        where = _where(session, snapshot)
+        plan = self._shapes.find(shape, where, values, snapshot)
+        if plan is not None:
+            return Request(plan, snapshot, (), _no_other_plan)
+        request = self._request(parsed, parameter_types, parameters, session, snapshot)
+        self._shapes.learn(shape, where, values, snapshot, request.plan)
+        return request
+
+    def _request(
+        self,
+        parsed: Parsed,
+        parameter_types: Sequence[SqlType],
+        parameters: Sequence[Datum],
+        session: Session,
+        snapshot: Snapshot,
+    ) -> Request:
 
         def plan_again(newer: Snapshot) -> Plan:
-            return self._allowed(parsed, parameter_types, session, newer).plan
+            return self.allowed(parsed, parameter_types, session, newer).plan
 
-        planned = self._allowed(parsed, parameter_types, session, snapshot)
+        planned = self.allowed(parsed, parameter_types, session, snapshot)
         if len(parameters) < len(planned.parameter_types):
             raise UndefinedParameter(f"there is no parameter ${len(parameters) + 1}")
         if planned.needs_values:
@@ -245,6 +261,19 @@ class Planner:
             for datum, sql_type in zip(parameters, planned.parameter_types, strict=True)
         )
         return Request(planned.plan, snapshot, literals, plan_again)
+
+
+def _where(session: Session, snapshot: Snapshot) -> tuple[Hashable, ...]:
+    """All that the plan of a statement which changes rows depends on beside its text."""
+    return (
+        snapshot.version,
+        session.database,
+        session.search_path,
+        session.cluster,
+        session.user,
+        session.role_id,
+        _reads_back(session),
+    )
 
 
 def _reads_back(session: Session) -> bool:

@@ -6,6 +6,7 @@ from evertide.adapter.describe import result_desc
 from evertide.adapter.environment import Environment
 from evertide.adapter.planning import Parsed, Planner
 from evertide.adapter.session import Session
+from evertide.catalog.snapshot import Snapshot
 from evertide.vocab.errors import FeatureNotSupported
 from evertide.vocab.relation_desc import RelationDesc
 
@@ -24,6 +25,8 @@ class Shared:
         self._compared: dict[int, tuple[int, int]] = {}
         # What runs is one of several statements that were sent as one text.
         self.is_string = False
+        # What the statements of such a text have seen of the catalog since the text came.
+        self.seen: Snapshot | None = None
         # More messages stand before the Sync that ends what runs.
         self.pipelined = False
         # The rows of a query that has begun to run and has not ended.
@@ -40,6 +43,11 @@ class Shared:
     @property
     def float_digits(self) -> int:
         return min(_ALL_DIGITS, int(self._session.variables.get("extra_float_digits")))
+
+    def begin(self, *, is_string: bool) -> None:
+        """A message came, or has ended: what was seen of the catalog before is too old for it."""
+        self.is_string = is_string
+        self.seen = None
 
     def check_described(self, prepared: Prepared) -> None:
         """Against the newest snapshot that is known. One that is newer still is met by whoever runs

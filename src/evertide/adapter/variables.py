@@ -150,7 +150,7 @@ VARIABLES: Mapping[str, Variable] = {
         Variable("cluster", "default", "The active cluster."),
         Variable("cluster_replica", "", "The replica that answers; empty: any."),
         Variable(
-            "current_object_missing_warnings", "on", "Warn when the database is gone.", _boolean
+            "current_object_missing_warnings", "on", "Tell of names that mean nothing.", _boolean
         ),
         Variable("database", "materialize", "The current database."),
         Variable("DateStyle", "ISO, MDY", "Only ISO output.", _date_style, reported=True),
@@ -215,6 +215,8 @@ class Variables:
         self._local: dict[str, str] = {}
         self._before: dict[str, str] = {}
         self._changed: dict[str, str] = {}
+        # Grows whenever a value may have become another.
+        self.changes = 0
 
     def get(self, name: str) -> str:
         """The value in force; 42704 if there is no such variable."""
@@ -237,6 +239,7 @@ class Variables:
             target[key] = checked(variable, value)
             if not local:
                 self._local.pop(key, None)
+        self.changes += 1
         self._note(variable)
 
     def reset_all(self) -> None:
@@ -257,12 +260,14 @@ class Variables:
         before = saved or SavedVariables(self._before, {})
         changed = {*self._session, *self._local, *before.session, *before.local}
         self._session, self._local = dict(before.session), dict(before.local)
+        self.changes += 1
         for key in changed:
             self._note(VARIABLES[key])
 
     def end_transaction(self) -> None:
         """SET LOCAL values end here."""
         gone, self._local = list(self._local), {}
+        self.changes += bool(gone)
         for key in gone:
             self._note(VARIABLES[key])
 

@@ -5,7 +5,7 @@ as much in a large catalog as in a small one, and sessions keep the snapshot the
 as long as they like.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar, cast
 
@@ -62,6 +62,7 @@ from evertide.vocab.ids import (
 from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp, step_back
 
 ObjectT = TypeVar("ObjectT", bound=CatalogObject)
+T = TypeVar("T")
 
 # Only ever added and seldom read, so they stay in the store.
 NOT_KEPT: Final = frozenset({ObjectKind.AUDIT_EVENT, ObjectKind.STORAGE_USAGE})
@@ -117,6 +118,10 @@ class Snapshot:
     # By the object's key: its one field, or all of them as a tuple.
     _tables: Mapping[ObjectKind, LayeredMap[object, object]] = field(default_factory=_no_objects)
     _indexes: Indexes = field(default_factory=Indexes, compare=False, repr=False)
+    # What others have worked out from it; gone with it.
+    _followed: dict[Hashable, object] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     @property
     def databases(self) -> Mapping[DatabaseId, Database]:
@@ -185,6 +190,15 @@ class Snapshot:
     def version(self) -> tuple[int, int]:
         """Snapshots of one process that have the same are the same."""
         return self.upper, self.overlay
+
+    def recall(self, key: Hashable, work_out: Callable[[], T]) -> T:
+        """What follows from this snapshot alone, worked out by the first who asks.
+
+        A key names what is asked for and objects of the snapshot, of which there are so many.
+        """
+        if key not in self._followed:
+            self._followed[key] = work_out()
+        return cast("T", self._followed[key])
 
     def over(self, updates: Sequence[CatalogUpdate], overlay: int) -> "Snapshot":
         """This snapshot as a session sees it which has such objects of its own."""

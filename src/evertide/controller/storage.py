@@ -32,7 +32,11 @@ def collection_of(
     """
     if item.shard_id is None:
         return None
-    found = _import(item, snapshot, {})
+    if snapshot.items.get(item.item_id) is item:
+        key = ("collection", item.item_id)
+        found = snapshot.recall(key, lambda: _import(item, snapshot, {}))
+    else:
+        found = _import(item, snapshot, {})  # what is no longer, or not yet, so in the catalog
     if global_id in (None, found.global_id):
         return found
     version = item.version(global_id)

@@ -8,7 +8,7 @@ several places as one object is evaluated once.
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import TypeAlias, assert_never, cast
+from typing import Final, TypeAlias, assert_never, cast
 
 from evertide.expr.aggregate import evaluate_aggregate, least_error
 from evertide.expr.budget import Budget
@@ -50,6 +50,9 @@ from evertide.vocab.errors import InternalError, SqlError, decode_error, encode_
 from evertide.vocab.ids import GlobalId
 
 Counted: TypeAlias = tuple[Row, int]
+
+# Of so many rows it is worth a look whether there is anything to add up.
+_MANY_ROWS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,18 +121,25 @@ def finish(collection: Collection, finishing: Finishing, types: Types) -> list[R
     errors = _totals(collection.errors)
     if errors:
         raise decode_error(min(errors))
-    counted = consolidated(collection.rows, types)
-    if any(count < 0 for _, count in counted):
-        raise InternalError("a row of the result has a negative multiplicity")
-    if finishing.order:
-        counted = in_order(counted, itemgetter(0), types, finishing.order)
-    rows = [row for row, count in counted for _ in range(count)]
+    rows = _in_order(collection.rows, finishing.order, types)
     end = None if finishing.limit is None else finishing.offset + finishing.limit
     rows = rows[finishing.offset : end]
     if finishing.project is None:
         return rows
     pick = picker(finishing.project)
     return [pick(row) for row in rows]
+
+
+def _in_order(found: Sequence[Counted], order: tuple[OrderKey, ...], types: Types) -> list[Row]:
+    """Each row as often as it is there, sorted if that is asked for."""
+    if not order and len(found) >= _MANY_ROWS and set(map(itemgetter(1), found)) == {1}:
+        return [row for row, _ in found]  # rows that are the same need not come together
+    counted = consolidated(found, types)
+    if any(count < 0 for _, count in counted):
+        raise InternalError("a row of the result has a negative multiplicity")
+    if order:
+        counted = in_order(counted, itemgetter(0), types, order)
+    return [row for row, count in counted for _ in range(count)]
 
 
 def consolidated(rows: Iterable[Counted], types: Types) -> list[Counted]:

@@ -10,6 +10,7 @@ owns one client: channel is its transport, inbox queues what codec makes of its 
 For each message connection drives machine, which decides alone: startup checks who begins,
 authentication and scram have it prove who it is (attempts says how often it may try), portals keeps
 names, copy_in takes COPY's rows, requests says what has to be awaited, replies is what clients are
-told. values turns rows and parameters to bytes and back with binary, range_format and numeric. http
-and metrics stand beside.
+told. values turns rows and parameters to bytes and back with binary, range_format and numeric,
+row_columns many rows at once. short_way stands before inbox and answers prepared statements that
+look a key up. http and metrics stand beside.
 """

@@ -259,6 +259,11 @@ class Decoder:
             self._phase = _Phase.STARTUP
         return self._phase is _Phase.STARTUP
 
+    @property
+    def is_between_messages(self) -> bool:
+        """Whether a client with a session begins a message with the next byte."""
+        return self.is_let_in and not self._buffer and self._phase is _Phase.MESSAGES
+
     def let_in(self) -> None:
         """The client has a session; from now on it may send long messages."""
         self._limit = self._max_message_bytes

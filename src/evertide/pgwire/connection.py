@@ -43,6 +43,7 @@ from evertide.pgwire.requests import (
     TakenRows,
     TakeRows,
 )
+from evertide.pgwire.short_way import ShortWay
 from evertide.pgwire.startup import Gate
 from evertide.vocab.errors import InternalError, QueryCanceled, SqlError
 
@@ -74,6 +75,7 @@ class Connection(asyncio.Protocol):
         self._key = listener.backends.new_key()
         self._channel = Channel(drain_timeout_s=limits.drain_timeout_s)
         self._inbox = Inbox(self._channel, Decoder(max_message_bytes=limits.max_message_bytes))
+        self._short_way = ShortWay(self._channel, self._inbox, Machine(self._key, listener.gate()))
         self._session: SessionClient | None = None
         self._task: asyncio.Task[None] | None = None
         # Ends a start-up that takes too long, later a statement that outlives its client.
@@ -95,11 +97,12 @@ class Connection(asyncio.Protocol):
         self._task = asyncio.get_running_loop().create_task(self._serve())
 
     def data_received(self, data: bytes) -> None:
-        self._inbox.feed(data)
+        self._short_way.feed(data)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002
         """Nobody waits for the running statement any more; dbt cancels in this way."""
         self._channel.set_lost()
+        self._short_way.close()
         self._inbox.close()
         if self._session is not None:
             self._session.cancel()
@@ -121,10 +124,12 @@ class Connection(asyncio.Protocol):
         error = QueryCanceled("canceling statement due to user request")
         self._channel.pressure.interrupt(error)
         self._inbox.interrupt(error)
+        self._short_way.interrupt(error)
 
     async def shut_down(self, error: SqlError) -> None:
         """Tell the client why, hang up, and wait until the session is closed."""
         self._channel.write(replies.error_response(error, Severity.FATAL))
+        self._short_way.close()
         self._inbox.close()
         if self._session is not None:
             self._session.cancel()
@@ -140,7 +145,7 @@ class Connection(asyncio.Protocol):
 
     async def _serve(self) -> None:
         structlog.contextvars.bind_contextvars(connection_id=self._key.pid)
-        machine = Machine(self._key, self._listener.gate())
+        machine = self._short_way.machine
         try:
             while (message := await self._inbox.next_message()) is not None:
                 await self._drive(machine.handle(message))

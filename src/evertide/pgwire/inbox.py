@@ -74,6 +74,12 @@ class Inbox:
         """Whether the next message is a Sync, and has come."""
         return bool(self._messages) and isinstance(self._messages[0], Sync)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether all that came was handled, and the next byte begins something new."""
+        waiting = self._arrival is not None and not self._arrival.done()
+        return waiting and not self._interruptible and self._decoder.is_between_messages
+
     def interrupt(self, error: Exception) -> None:
         """End a statement that waits for messages, now or when it next does so."""
         if self._interruptible:

@@ -71,6 +71,7 @@ from evertide.pgwire.requests import (
     run,
     take,
 )
+from evertide.pgwire.row_columns import row_messages
 from evertide.pgwire.startup import Gate
 from evertide.pgwire.values import TEXT_FORMAT, RowEncoder, encode_chunks, in_chunks, row_encoder
 from evertide.vocab.datum import Datum, Row
@@ -97,6 +98,11 @@ class Machine:
         self._replies: list[bytes] = []
         # After an error, what a client sent in the belief that all went well is passed over.
         self._skipping_to_sync = False
+
+    @property
+    def idle_session(self) -> SessionClient | None:
+        """The session, unless something is half answered or passed over."""
+        return None if self._replies or self._skipping_to_sync else self._session
 
     def handle(self, message: FrontendMessage) -> Steps:
         """Everything one message leads to."""
@@ -210,7 +216,7 @@ class Machine:
             case RowsResponse():
                 formats = (TEXT_FORMAT,) * response.desc.arity
                 self._reply(replies.row_description(response.desc, formats))
-                yield from self._send_rows(self._encoder(response.desc, formats), response.rows)
+                yield from self._send_rows(response.desc, formats, response.rows)
                 return _rows_complete(response.tag, len(response.rows))
             case CopyOutResponse():
                 return (yield from self._copy_out(response))
@@ -273,7 +279,7 @@ class Machine:
         """As PostgreSQL does it, a full batch always leaves the portal suspended, even if it was
         the last: clients ask again and get an empty batch. Only SELECT counts the rows of one."""
         rows = portal.take_rows(max_rows if max_rows > 0 else None)
-        yield from self._send_rows(self._encoder(response.desc, portal.formats), rows)
+        yield from self._send_rows(response.desc, portal.formats, rows)
         if max_rows > 0 and len(rows) == max_rows:
             return replies.PORTAL_SUSPENDED
         count = len(rows) if response.tag == "SELECT" else len(response.rows)
@@ -317,8 +323,11 @@ class Machine:
         self._reply(replies.COPY_DONE)
         return replies.command_complete(f"COPY {len(response.rows)}")
 
-    def _send_rows(self, encode: RowEncoder, rows: Sequence[Row]) -> Steps:
-        yield from self._send_messages(map(encode, rows))
+    def _send_rows(
+        self, desc: RelationDesc, formats: tuple[int, ...], rows: Sequence[Row]
+    ) -> Steps:
+        digits = self._open_session.shared.float_digits
+        yield from self._send_messages(row_messages(desc.types, formats, digits, rows))
 
     def _send_messages(self, messages: Iterable[bytes]) -> Steps:
         """The last chunk stays in the buffer, so that a small answer is one write."""

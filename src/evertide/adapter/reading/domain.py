@@ -14,21 +14,24 @@ from evertide.dataflow.description import Import
 from evertide.persist.faults import BelowSince
 from evertide.persist.leases import ReadHold
 from evertide.vocab.errors import InvalidTransactionState
-from evertide.vocab.ids import GlobalId, ItemId, ShardId
+from evertide.vocab.ids import GlobalId, SchemaId, ShardId
 from evertide.vocab.timestamp import Timestamp
 
 
-def read_domain(global_ids: Iterable[GlobalId], snapshot: Snapshot) -> list[Import]:
+def read_domain(global_ids: Iterable[GlobalId], snapshot: Snapshot) -> Sequence[Import]:
     """Every stored collection of the schemas that these are in, and what those follow from."""
     items = [snapshot.item_of(global_id) for global_id in global_ids]
-    schemas = {item.schema_id: None for item in items if item is not None}
+    schemas = tuple({item.schema_id: None for item in items if item is not None})
+    if len(schemas) != 1:
+        return _stored(schemas, snapshot)
+    # Most read one schema, and each of that many times.
+    return snapshot.recall(("domain", *schemas), lambda: _stored(schemas, snapshot))
+
+
+def _stored(schemas: Iterable[SchemaId], snapshot: Snapshot) -> tuple[Import, ...]:
     near = [i.item_id for s in schemas for i in snapshot.items_in_schema(s)]
-    return _stored(near, snapshot)
-
-
-def _stored(item_ids: Iterable[ItemId], snapshot: Snapshot) -> list[Import]:
-    found = (collection_of(item, snapshot) for item in snapshot.stored_inputs(item_ids))
-    return [collection for collection in found if collection is not None]
+    found = (collection_of(item, snapshot) for item in snapshot.stored_inputs(near))
+    return tuple(collection for collection in found if collection is not None)
 
 
 async def hold_domain(domain: Sequence[Import], env: Environment, as_of: Timestamp) -> ReadHold:

@@ -4,7 +4,8 @@ from prometheus_client import Counter
 
 _index_reads = Counter(
     "evertide_index_reads",
-    "Reads of indexes, by whether a replica answered or the shards had to be read instead.",
+    "Reads of indexes, by whether a replica answered, this process had a copy of what the index"
+    " holds, or the shards had to be read instead.",
     ["outcome"],
 )
 
@@ -23,3 +24,11 @@ def count_read_ahead(*, by_replica: bool) -> None:
 def count_index_read(*, answered: bool) -> None:
     """One index was asked."""
     _index_reads.labels("answered" if answered else "unanswered").inc()
+
+
+_copied = _index_reads.labels("copied")
+
+
+def count_copied_reads(count: int) -> None:
+    """So many indexes were not asked, because what they hold is at hand."""
+    _copied.inc(count)

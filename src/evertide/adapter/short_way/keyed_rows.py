@@ -1,0 +1,71 @@
+"""The rows of a collection by the values of some columns; pure."""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from operator import itemgetter
+from typing import Final
+
+from evertide.persist.coding.updates import row_identity
+from evertide.vocab.datum import Row
+from evertide.vocab.sql_type import SqlType
+
+# With more rows under one key, a change of one of them would have to look through too many.
+MOST_OF_ONE_KEY: Final = 256
+
+
+class Unkeepable(Exception):
+    """A row went that was not there, or there are too many of one key: that is for others."""
+
+
+class KeyedRows:
+    """Rows as often as they are there. Those with a NULL in the key are left out: none asks."""
+
+    def __init__(self, types: tuple[SqlType, ...], columns: Sequence[int]) -> None:
+        self._identity = row_identity(types)
+        self._single = len(columns) == 1
+        # The value of the column, or a tuple of those of several.
+        self._key: Callable[[Row], Hashable] = itemgetter(*columns)
+        self._rows: dict[Hashable, list[Row]] = {}
+        # The rows of a key, to be looked at and not kept; None: there are none.
+        self.get = self._rows.get
+
+    def add(self, changes: Iterable[tuple[Row, int]]) -> None:
+        """Rows that come and go, in any order if none is there less than zero times after all."""
+        rows, gone = self._rows, []
+        for row, diff in changes:
+            if diff < 0:
+                gone.append((row, -diff))
+                continue
+            key = self._key(row)
+            if self._has_null(key):
+                continue
+            found = rows.get(key)
+            if found is None:
+                found = rows[key] = []
+            if len(found) + diff > MOST_OF_ONE_KEY:
+                raise Unkeepable
+            found.extend([row] * diff)
+        for row, times in gone:
+            self._remove(row, times)
+
+    def _has_null(self, key: Hashable) -> bool:
+        return key is None if self._single else isinstance(key, tuple) and None in key
+
+    def _remove(self, row: Row, times: int) -> None:
+        key = self._key(row)
+        if self._has_null(key):
+            return
+        left = self._rows.get(key, [])
+        for _ in range(times):
+            place = self._place(left, row)
+            if place is None:
+                raise Unkeepable
+            del left[place]
+        if not left:
+            del self._rows[key]
+
+    def _place(self, rows: Sequence[Row], row: Row) -> int | None:
+        identity = self._identity
+        if identity is None:
+            return rows.index(row) if row in rows else None
+        wanted = identity(row)
+        return next((place for place, one in enumerate(rows) if identity(one) == wanted), None)
