@@ -8,15 +8,18 @@ of its own, which is frozen and keeps the pipe open.
 import asyncio
 import os
 import signal
+import socket
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 import uvloop
 
-from evertide.cli.config import Boot, Config
+from evertide.cli.child import read_boot
+from evertide.cli.config import EXIT_OK, Boot, Config
 from evertide.cli.processes import Child, ChildSpec
 from tests.support.server import alive
 
@@ -196,3 +199,18 @@ def test_a_child_that_ends_before_it_is_told_anything_is_started_again(
         assert await child.ready() == "ready\n"
 
     lived(story, tmp_path, monkeypatch, ENDS_EARLY)
+
+
+@pytest.mark.parametrize("pair", [os.pipe, lambda: [end.detach() for end in socket.socketpair()]])
+def test_a_child_whose_supervisor_went_before_it_began_ends_at_once(
+    pair: Callable[[], Sequence[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = pair()
+    os.write(theirs, 2 * (msgspec.json.encode(BOOT) + b"\n"))
+    with os.fdopen(ours) as told:
+        monkeypatch.setattr(sys, "stdin", told)
+        assert read_boot() == BOOT
+        os.close(theirs)
+        with pytest.raises(SystemExit) as ended:
+            read_boot()
+    assert ended.value.code == EXIT_OK

@@ -48,4 +48,39 @@ def test_the_text_tells_state_and_changes(server: Server) -> None:
         text = explained()
         assert "Cluster: default, then explained_idle" in text
         assert 'makes no progress because cluster "explained_idle" has no replicas' in text
+        assert "Applied:" not in text
+        connection.execute("ALTER MATERIALIZED VIEW mv APPLY REPLACEMENT r WHEN READY")
+        assert "Applied: by itself, as soon as it is ready\nRows that come" in explained()
         connection.execute("DROP CLUSTER explained_idle CASCADE")
+
+
+def test_an_index_without_the_new_columns_is_told_before_and_after(server: Server) -> None:
+    with server.connect(options="-c statement_timeout=60s") as connection:
+        connection.execute("DROP SCHEMA IF EXISTS explained_index CASCADE")
+        connection.execute("CREATE SCHEMA explained_index")
+        connection.execute("SET search_path = explained_index")
+        connection.execute("CREATE TABLE t (a int)")
+        connection.execute("CREATE MATERIALIZED VIEW mv AS SELECT a FROM t")
+        connection.execute("CREATE INDEX old ON mv (a)")
+
+        def explained(what: str) -> str:
+            row = connection.execute(f"EXPLAIN {what}").fetchone()
+            assert row is not None
+            return str(row[0])
+
+        lookup = "SELECT a FROM mv WHERE a = 1"
+        assert "index lookup in old" in explained(lookup)
+        connection.execute("CREATE MATERIALIZED VIEW r REPLACING mv AS SELECT a + 0 AS a FROM t")
+        assert "serve no queries" not in explained("REPLACEMENT r")
+        connection.execute("DROP MATERIALIZED VIEW r")
+        connection.execute(
+            "CREATE MATERIALIZED VIEW r REPLACING mv AS SELECT a, nullif(a, 0) AS b FROM t"
+        )
+        told = (
+            "New columns: b integer\nIndexes that lack them, and serve no queries any more: old\n"
+        )
+        assert told in explained("REPLACEMENT r")
+        connection.execute("ALTER MATERIALIZED VIEW mv APPLY REPLACEMENT r")
+        assert "shard read; made before it got more columns: old" in explained(lookup)
+        connection.execute("CREATE INDEX new ON mv (a)")
+        assert "index lookup in new" in explained(lookup)

@@ -203,7 +203,11 @@ async def test_a_tick_that_is_overtaken_while_its_inputs_are_read(
         dataflow = site.worker.dataflow(GlobalId(VIEW))
         assert dataflow is not None
 
+        overtakings = 0
+
         async def overtaken(*read: Any) -> dict[GlobalId, Sequence[Update]]:
+            nonlocal overtakings
+            overtakings += 1
             monkeypatch.undo()
             found = await input_deltas(*read)
             if dropped:
@@ -215,7 +219,7 @@ async def test_a_tick_that_is_overtaken_while_its_inputs_are_read(
         monkeypatch.setattr(worker_module, "input_deltas", overtaken)
         await site.insert(2)
         await site.worker.round()
-        assert worker_module.input_deltas is input_deltas, "it was overtaken"
+        assert overtakings == 1
         assert dataflow.stopped == ("dropped" if dropped else None)
         if not dropped:
             site.worker.use_engine(DriverEngine(Evaluator(tmp_path / "second")))

@@ -91,9 +91,14 @@ class Run:
         return int(found[0])
 
     def settled(self) -> bool:
-        """Whether what was begun is done; an apply that nobody waits for goes on by itself."""
+        """Whether what was begun is done; an apply that nobody waits for goes on by itself.
+
+        What another seed left behind when it failed does not count.
+        """
         found = self.connection.execute(
-            "SELECT count(*) FROM mz_internal.mz_replacement_changes"
+            "SELECT count(*) FROM mz_internal.mz_replacement_changes WHERE object_id NOT IN"
+            " (SELECT v.id FROM mz_materialized_views v JOIN mz_schemas s ON s.id = v.schema_id"
+            f" WHERE s.name <> '{self.schema}')"
         ).fetchone()
         return found == (0,)
 

@@ -5,6 +5,7 @@ import ctypes
 import gc
 import logging
 import os
+import select
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
@@ -76,11 +77,18 @@ def settle_memory() -> None:
 
 
 def read_boot() -> Boot:
-    """The supervisor's one line on standard input. EOF before it: the supervisor is gone."""
+    """The supervisor's one line on standard input. EOF before it, or a line whose writer has hung
+    up: the supervisor is gone, perhaps before this process could ask to be killed with it."""
     line = sys.stdin.buffer.readline()
-    if not line:
+    if not line or _hung_up(sys.stdin.fileno()):
         sys.exit(EXIT_OK)
     return msgspec.json.decode(line, type=Boot)
+
+
+def _hung_up(descriptor: int) -> bool:
+    look = select.poll()
+    look.register(descriptor, 0)  # a hang-up is told whatever was asked for
+    return any(event & select.POLLHUP for _, event in look.poll(0))
 
 
 def stop_signals() -> asyncio.Event:

@@ -384,11 +384,10 @@ class Worker:
         self, dataflow: RunningDataflow, changed: Sequence[Import], upper: Timestamp
     ) -> None:
         """Carry the changes of these inputs over; the others certainly have none."""
-        assert dataflow.engine is not None
-        lower = dataflow.frontier
+        engine, lower = dataflow.engine, dataflow.frontier
+        assert engine is not None
         deltas = await input_deltas(self._collections, changed, lower, upper)
-        refresh = dataflow.description.refresh
-        inputs = {g: postponed(updates, refresh) for g, updates in deltas.items()}
+        inputs = {g: postponed(u, dataflow.description.refresh) for g, u in deltas.items()}
         output: Sequence[Update] = ()
         changes = await too_many_changes(self._collections, dataflow, inputs, upper)
         if changes is not None:
@@ -396,8 +395,10 @@ class Worker:
             if before is not None:
                 await self._recompute(dataflow, before, changes, upper)
                 return
-        if count_updates(inputs) or dataflow.is_due(dataflow.engine, upper):
-            output = await self._timed_tick(dataflow, dataflow.engine, inputs, lower, upper)
+        if dataflow.stopped is not None or dataflow.engine is not engine:
+            return  # it was dropped while this was read, or the engine was lost
+        if count_updates(inputs) or dataflow.is_due(engine, upper):
+            output = await self._timed_tick(dataflow, engine, inputs, lower, upper)
         self._computed(dataflow, output, upper)
 
     async def _recompute(

@@ -5,7 +5,14 @@ from typing import Final
 
 from evertide.adapter.environment import Environment
 from evertide.adapter.explain.names import Names
-from evertide.adapter.reading.leaves import BuiltinLeaf, HeldLeaf, IndexLeaf, Leaf, ShardLeaf
+from evertide.adapter.reading.leaves import (
+    BuiltinLeaf,
+    HeldLeaf,
+    IndexLeaf,
+    Leaf,
+    ShardLeaf,
+    indexes_of,
+)
 from evertide.adapter.reading.read import RECURSION_RECORDS, SPARK_RECORDS, Read, large
 from evertide.expr.locality import interpreted_only
 from evertide.expr.recursion import is_recursive
@@ -117,7 +124,10 @@ def _why_shard(global_id: GlobalId, read: Read, names: Names) -> str:
     indexes = read.snapshot.indexes_on(item.item_id, cluster.cluster_id)
     if not indexes:
         return f"cluster {cluster.name} has no index on it"
-    listed = ", ".join(names(index.global_id) for index in indexes)
+    fitting = indexes_of(item, global_id, read.snapshot, cluster.cluster_id)
+    listed = ", ".join(names(index.global_id) for index in fitting or indexes)
+    if not fitting:
+        return f"made before it got more columns: {listed}"
     return f"the query does not bind the first key column of {listed}"
 
 

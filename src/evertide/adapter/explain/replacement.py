@@ -28,6 +28,7 @@ async def run_explain_replacement(
     lines = [
         *_headings(replacement, snapshot),
         f"State: {state}",
+        *_asked_for(replacement),
         f"Rows that come: {added}",
         f"Rows that go: {removed}",
         *_changes(rows),
@@ -45,6 +46,10 @@ def _headings(replacement: Item, snapshot: Snapshot) -> Iterator[str]:
     added = replacement.desc.columns[target.desc.arity :]
     new = ", ".join(f"{column.name} {column.type}" for column in added)
     yield f"New columns: {new or 'none'}"
+    indexes = snapshot.indexes_on(target.item_id) if added else []
+    if indexes:
+        names = ", ".join(index.name for index in indexes)
+        yield f"Indexes that lack them, and serve no queries any more: {names}"
     clusters = [_cluster(item, snapshot) for item in (target, replacement)]
     moved = clusters[0] != clusters[1]
     yield f"Cluster: {f'{clusters[0]}, then {clusters[1]}' if moved else clusters[0]}"
@@ -63,6 +68,15 @@ async def _state(replacement: Item, env: Environment, snapshot: Snapshot) -> str
     readiness = Readiness(env.storage, env.compute, env.oracle)
     waits = await readiness.waits_for(replacement, snapshot, forward_time=False)
     return waits or "ready to be applied"
+
+
+def _asked_for(replacement: Item) -> Iterator[str]:
+    """What WHEN READY has left to be done."""
+    staged = replacement.replacement
+    assert staged is not None, "a replacement"
+    if staged.apply_when_ready:
+        how = " with FORWARD TIME" if staged.forward_time else ""
+        yield f"Applied: by itself{how}, as soon as it is ready"
 
 
 async def _rows(
