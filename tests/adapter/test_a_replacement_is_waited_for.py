@@ -250,6 +250,7 @@ async def test_the_timeout_of_statements_ends_the_wait(world: World) -> None:
     task = world.start(f"SET statement_timeout = '20ms'; {APPLY}")
     error = await refused(task)
     assert error.message == "canceling statement due to statement timeout"
+    assert "mz_internal.mz_hydration_statuses" in str(error.hint)
 
 
 @pytest.mark.parametrize("idle", ["mv", "r"])

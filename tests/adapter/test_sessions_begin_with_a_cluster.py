@@ -1,8 +1,6 @@
 """A session begins with the cluster that somebody named, or with the first there is."""
 
-from evertide.adapter.active_cluster import note_missing, with_cluster
-from evertide.adapter.session import Login, Session
-from evertide.adapter.variables import Variables
+from evertide.adapter.active_cluster import with_cluster
 from evertide.catalog.durable.bootstrap import DEFAULT_ROLE_ID
 from evertide.catalog.objects import VirtualCluster
 from evertide.catalog.ops import CreateClusterOp, DropClusterOp
@@ -18,12 +16,6 @@ def without_default(*clusters: str) -> Snapshot:
     return after(new_snapshot(), *created, DropClusterOp(DEFAULT))
 
 
-def notices(cluster: str, snapshot: Snapshot) -> list[str]:
-    session = Session("joe", Variables({"cluster": cluster}), Login(DEFAULT_ROLE_ID, True, False))
-    note_missing(session, snapshot)
-    return [notice.sqlstate for notice in session.notices]
-
-
 def test_the_first_cluster_is_chosen_while_it_is_there() -> None:
     assert with_cluster({}, new_snapshot()) == {}
 
@@ -37,9 +29,3 @@ def test_what_somebody_names_is_taken_even_if_it_is_not_there() -> None:
 def test_where_the_first_was_dropped_the_peers_first_is_taken() -> None:
     assert with_cluster({}, without_default("other", "quickstart")) == {"cluster": "quickstart"}
     assert with_cluster({}, without_default("other")) == {}
-
-
-def test_a_session_without_its_cluster_is_told() -> None:
-    assert notices("default", new_snapshot()) == []
-    assert notices("default", without_default("other")) == ["MZ005"]
-    assert notices("nope", new_snapshot()) == ["MZ005"]

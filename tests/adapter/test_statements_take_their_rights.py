@@ -137,6 +137,7 @@ CASES = [
     Case("DROP CLUSTER c", (), ("CLUSTER c",)),
     Case("DROP CLUSTER REPLICA c.r", (), ("CLUSTER c",)),
     Case("ALTER TABLE s.u RENAME TO x", (), ("TABLE s.u",)),
+    Case("ALTER TABLE s.u SET SCHEMA place", ("CREATE ON SCHEMA place",), ("TABLE s.u",)),
     Case("ALTER CLUSTER c RENAME TO x", (), ("CLUSTER c",)),
     Case("ALTER CLUSTER c SWAP WITH e", (), ("CLUSTER c", "CLUSTER e")),
     Case("ALTER TABLE s.u SET (RETAIN HISTORY = FOR '1 hour')", (), ("TABLE s.u",)),

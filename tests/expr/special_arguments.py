@@ -45,6 +45,8 @@ LENGTHS: list[Datum] = [0, 1, -1, 2, 3, -2, 5, 100, 2**31 - 1, -(2**31)]
 SPECIAL: dict[tuple[str, int], list[Datum]] = {
     **{(name, 0): UNITS for name in ("date_trunc", "extract", "date_part")},
     ("timezone", 0): ZONES,
+    ("array_fill", 1): [(), (0,), (1,), (3,), (None,)],
+    ("array_fill", 2): [(1,), (1, 1), (None,)],
     ("date_trunc", 2): ZONES,
     **{(name, 1): LIKES for name in ("~~", "~~*", "!~~", "!~~*")},
     ("like_escape", 0): [*LIKES, "a!%b", "!"],

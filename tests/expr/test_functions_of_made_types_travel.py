@@ -16,7 +16,17 @@ from evertide.expr.functions.table import AGGREGATE_FUNCTIONS, by_signature
 from evertide.expr.functions.type_groups import EVERY_TYPE
 from evertide.expr.transform.passes import optimize
 from evertide.sql.plan.plans import SelectPlan
-from evertide.vocab.sql_type import DATE, INT4, NUMERIC, TEXT, SqlType, array_of, list_of, map_of
+from evertide.vocab.sql_type import (
+    DATE,
+    INT4,
+    NUMERIC,
+    TEXT,
+    Kind,
+    SqlType,
+    array_of,
+    list_of,
+    map_of,
+)
 from tests.sql.database import new_database
 
 AGGREGATES = ("list_agg", "array_agg", "count", "min", "max")
@@ -25,8 +35,11 @@ AGGREGATES = ("list_agg", "array_agg", "count", "min", "max")
 def containers(held: SqlType) -> list[SqlType]:
     once = [list_of(held), map_of(held)]
     twice = [around(inner) for inner in once for around in (list_of, map_of)]
-    arrays = [] if held.element is not None else [list_of(array_of(held)), map_of(array_of(held))]
-    return [*once, *twice, *arrays]
+    if held.element is not None:
+        return [*once, *twice]
+    array = array_of(held)
+    nested = [array_of(array), array_of(array_of(array))]
+    return [*once, *twice, list_of(array), map_of(array), *nested]
 
 
 def aggregates_of(held: SqlType) -> Iterator[AggregateFunction]:
@@ -49,7 +62,10 @@ def test_every_function_of_what_holds_a_type(held: SqlType) -> None:
 @pytest.mark.parametrize("held", EVERY_TYPE, ids=str)
 def test_every_aggregate_and_what_packs_its_arguments(held: SqlType) -> None:
     found = [row for sql_type in (held, *containers(held)) for row in aggregates_of(sql_type)]
-    assert {row.name for row in found} == {*AGGREGATES, "map_agg"} - {"array_agg"}
+    # Arrays are collected into arrays of a dimension more, other types by the table's own rows.
+    has_arrays = any(Kind.ARRAY is t.kind for t in (held, *containers(held)))
+    absent = set() if has_arrays else {"array_agg"}
+    assert {row.name for row in found} == {*AGGREGATES, "map_agg"} - absent
     for aggregate in found:
         assert by_signature(aggregate.signature) is aggregate
         pack = packing(aggregate)

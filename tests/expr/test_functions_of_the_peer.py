@@ -27,6 +27,20 @@ VALUES = {
     "NULL::int < ANY (a)": None,
     "n < ALL ('{}'::int[])": "t",
     "'ab' LIKE ANY (ARRAY[n::text, 'a%'])": "t",
+    "datediff('day', '2024-01-01'::date, '2024-03-01'::date)": "60",
+    "datediff('day', '2024-03-01'::date, '2024-01-01'::date)": "-60",
+    "datediff('hour', '2024-01-01 00:59:59'::timestamp, '2024-01-01 01:00:00'::timestamp)": "1",
+    "datediff('hour', '01:59:59'::time, '02:00:00'::time)": "1",
+    "datediff('week', '2024-01-07'::date, '2024-01-08'::date)": "1",
+    "datediff('month', '2023-12-31'::date, '2024-01-01'::date)": "1",
+    "datediff('quarter', '2024-01-01'::date, '2024-03-31'::date)": "0",
+    "datediff('years', '1999-01-01'::date, '2001-12-31'::date)": "2",
+    "datediff('decade', '1999-01-01'::date, '2001-12-31'::date)": "1",
+    "datediff('century', '2000-12-31'::date, '2001-01-01'::date)": "1",
+    "datediff('century', '1999-12-31'::date, '2000-01-01'::date)": "0",
+    "datediff('millennium', '2000-12-31'::date, '2001-01-01'::date)": "1",
+    "map_build(LIST[ROW('b', 1), ROW('a', 2), ROW('b', NULL::int)])": "{a=>2,b=>NULL}",
+    "map_build(LIST[ROW('b', n), NULL, ROW(NULL, 2)])": "{b=>1}",
     "'2024-01-01 00:00:00.9996'::timestamp(3)": "2024-01-01 00:00:01",
     "'1999-12-31 23:59:59.0005'::timestamp(3)": "1999-12-31 23:59:59",
     "('12:00:00.55'::time)::time(1)": "12:00:00.6",
@@ -67,3 +81,53 @@ def test_any_and_all_are_found_again_by_signature() -> None:
     assert by_signature(function.signature) is function
     with pytest.raises(SqlError):
         by_signature("nothing any(numeric,numeric[])")
+
+
+EXTRACTED = {
+    'csv_extract(2, E\'a,b\\n\\nc,"d,""e\\n"\\r\\nx\\n1,2,3\\n,\')': [
+        ("a", "b"),
+        ("c", 'd,"e\n'),
+        ("", ""),
+    ],
+    "csv_extract(1, '')": [],
+    "csv_extract(3, NULL)": [],
+    "regexp_extract('(a+)(b)?', 'xaay aab')": [("aa", None)],
+    "regexp_extract('(a+)', 'xyz')": [],
+}
+
+
+@pytest.mark.parametrize(("call", "expected"), EXTRACTED.items())
+def test_columns_follow_from_a_constant(
+    call: str, expected: list[tuple[str | None, ...]], database: Database
+) -> None:
+    assert database.query(f"SELECT * FROM {call}") == expected
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "message"),
+    [
+        (
+            "csv_extract(n, 'a')",
+            "22023",
+            "csv_extract requires an integer literal as its first argument",
+        ),
+        (
+            "regexp_extract(n::text, 'a')",
+            "22023",
+            "regexp_extract requires a string literal as its first argument",
+        ),
+        (
+            "regexp_extract('a', 'a')",
+            "22023",
+            "regexp_extract must specify at least one capture group",
+        ),
+        ("csv_extract(-1, 'a')", "22023", "between 1 and 1600"),
+        ("regexp_extract('(', 'a')", "2201B", "parentheses () not balanced"),
+        ("datediff('lustrum', now(), now())", "22023", "unit 'lustrum' not recognized"),
+    ],
+)
+def test_what_cannot_be_is_told(call: str, code: str, message: str, database: Database) -> None:
+    with pytest.raises(SqlError) as raised:
+        database.query(f"SELECT f.* FROM (SELECT 1 AS n) t, LATERAL {call} f")
+    assert raised.value.code == code
+    assert message in raised.value.message

@@ -18,8 +18,8 @@ DEVIATIONS: dict[tuple[str, str], str] = {
         "microseconds since 1970 end in 294247"
     ),
     ("interval", "3 hours ago 5 min"): "words after `ago` are refused",
-    ("integer[]", "{{1},{2}}"): "arrays have one dimension",
-    ("text[]", "{{1},{2}}"): "arrays have one dimension",
+    ("integer[]", "{{1},{2}}"): "an array's type tells how many dimensions it has",
+    ("text[]", "{{1},{2}}"): "an array's type tells how many dimensions it has",
 }
 TYPES = [SqlType(kind) for kind in TEXTS] + [array_of(INT4), array_of(TEXT)]
 

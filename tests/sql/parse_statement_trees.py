@@ -39,6 +39,8 @@ _ONE_PART: Final = (d.ObjectKind.CLUSTER, d.ObjectKind.DATABASE, d.ObjectKind.RO
 _RETAINING = (d.ObjectKind.TABLE, d.ObjectKind.MATERIALIZED_VIEW, d.ObjectKind.INDEX)
 _MOVABLE: Final = (d.ObjectKind.MATERIALIZED_VIEW, d.ObjectKind.INDEX, d.ObjectKind.SINK)
 
+_PLACED: Final = (*_MOVABLE, d.ObjectKind.TABLE, d.ObjectKind.TYPE, d.ObjectKind.SECRET)
+
 
 def plain_name(rng: Random) -> e.Name:
     return e.Name((identifier(rng),))
@@ -253,6 +255,9 @@ def definition(rng: Random) -> Statement:
         lambda: d.AlterSetClusterStatement(
             rng.choice(_MOVABLE), name(rng), identifier(rng), flag(rng)
         ),
+        lambda: d.AlterSetSchemaStatement(
+            rng.choice(_PLACED), name(rng), identifier(rng), flag(rng)
+        ),
         lambda: d.AlterHistoryStatement(
             rng.choice(_RETAINING), name(rng), maybe(rng, lambda: option_value(rng)), flag(rng)
         ),
@@ -354,7 +359,7 @@ def show(rng: Random) -> Statement:
         lambda: c.ShowObjectsStatement(
             c.ShowKind.INDEXES, from_, maybe(rng, lambda: name(rng)), cluster(rng), filter_
         ),
-        lambda: c.ShowCreateStatement(kind, object_name(rng, kind)),
+        lambda: c.ShowCreateStatement(kind, object_name(rng, kind), flag(rng)),
         lambda: c.ShowVariableStatement(maybe(rng, lambda: variable(rng))),
     ]
     return rng.choice(makers)()

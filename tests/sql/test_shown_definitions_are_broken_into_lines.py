@@ -134,3 +134,14 @@ def test_what_is_shown_means_the_same() -> None:
         if "\n" not in text:
             assert len(text) <= WIDTH or text.count(" ") == 0
     assert found > 50
+
+
+def test_values_can_be_left_out(database: Database) -> None:
+    database.run("CREATE VIEW secretive AS SELECT 'hush' AS a, 12.5 AS b, t1 FROM (SELECT 1 AS t1)")
+    ((name, text),) = database.query("SHOW REDACTED CREATE VIEW secretive")
+    assert name == "materialize.public.secretive"
+    assert isinstance(text, str)
+    assert "hush" not in text
+    assert "12.5" not in text
+    assert text.count("'<REDACTED>'") == 3
+    assert "AS t1" in text

@@ -105,3 +105,13 @@ def test_other_predicates(start: str, query: str, database: Database) -> None:
 def test_elsewhere(query: str, database: Database) -> None:
     with pytest.raises(SqlError, match=r"^cannot materialize call to mz_now$"):
         database.plan(f"CREATE MATERIALIZED VIEW x AS {query}")
+
+
+@pytest.mark.parametrize(
+    ("call", "hint"),
+    [("now()", "Compare mz_now()"), ("current_timestamp", "Compare mz_now()"), ("version()", "")],
+)
+def test_the_clock_of_statements_is_none_of_views(call: str, hint: str, database: Database) -> None:
+    with pytest.raises(SqlError, match=r"^cannot materialize call to ") as raised:
+        database.plan(f"CREATE MATERIALIZED VIEW x AS SELECT a FROM t WHERE {call} IS NOT NULL")
+    assert (raised.value.hint or "")[: len(hint) or None] == hint

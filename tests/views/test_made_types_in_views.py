@@ -7,15 +7,17 @@ import pytest
 from tests.support.server import Server
 
 TABLES = (
-    "CREATE TABLE held (k int, l int list list, m map[text=>numeric], r numrange, t timestamp(3))"
+    "CREATE TABLE held (k int, l int list list, m map[text=>numeric], r numrange, t timestamp(3),"
+    " a int[][])"
 )
 ROWS = (
     "(1, LIST[LIST[1, 2], NULL], MAP['a' => 1.50, 'b' => NULL], '[1,2.50)',"
-    " '2024-01-01 00:00:00.0006')",
-    "(1, LIST[LIST[1, 2], NULL], MAP['a' => 1.5], '[1.0,2.5)', '2024-01-01 00:00:00.001')",
-    "(2, LIST[]::int list list, MAP[]::map[text=>numeric], 'empty', NULL)",
-    "(2, NULL, NULL, NULL, NULL)",
-    "(3, LIST[LIST[3]], MAP['c' => 'NaN'::numeric], '(,)', '2024-01-01')",
+    " '2024-01-01 00:00:00.0006', '{{1,2},{3,NULL}}')",
+    "(1, LIST[LIST[1, 2], NULL], MAP['a' => 1.5], '[1.0,2.5)', '2024-01-01 00:00:00.001',"
+    " ARRAY[[1, 2], [3, NULL]])",
+    "(2, LIST[]::int list list, MAP[]::map[text=>numeric], 'empty', NULL, '{}')",
+    "(2, NULL, NULL, NULL, NULL, NULL)",
+    "(3, LIST[LIST[3]], MAP['c' => 'NaN'::numeric], '(,)', '2024-01-01', '{{5,6}}')",
 )
 QUERIES = {
     "all_rows": "SELECT * FROM held",
@@ -28,6 +30,15 @@ QUERIES = {
     "looked_up": "SELECT k, m -> 'a' AS a, l[1][2] AS e, lower(r) AS low FROM held",
     "ordered": "SELECT k, r, m FROM held ORDER BY r DESC, m LIMIT 3",
     "spread": "SELECT h.k, u.key, u.value FROM held h, unnest(h.m) u",
+    "fields": "SELECT k, c.column2 FROM held, csv_extract(2, k::text || ',' || k::text) c",
+    "groups": "SELECT k, g.* FROM held, regexp_extract('([12])(.)?', k::text || 'x') g",
+    "bytes": "SELECT k, string_agg(r::text::bytea, ','::bytea) AS b FROM held GROUP BY k",
+    "filled": "SELECT array_fill(k, ARRAY[k]) AS f, datediff('week', t, '2024-05-01') AS d"
+    " FROM held",
+    "nested": "SELECT a, a[2][1] AS e, array_length(a, 2) AS n, k = ANY (a) AS held FROM held",
+    "by_array": "SELECT a, count(*) AS n FROM held GROUP BY a",
+    "stacked": "SELECT k, array_agg(ARRAY[k, 2]) AS s, max(a) AS m FROM held GROUP BY k",
+    "flat": "SELECT k, e FROM held, unnest(a || ARRAY[[k, k]]) e",
     "literal": "SELECT k, MAP['x' => LIST[k]] AS m, '[1,2)'::int4range AS r FROM held",
 }
 

@@ -102,6 +102,28 @@ def test_a_session_whose_cluster_was_dropped_is_told_and_goes_on(server: Server)
         connection.execute(f"DROP TABLE t_{name}".encode())
 
 
+def test_a_session_whose_database_was_dropped_is_told_and_goes_on(server: Server) -> None:
+    name = f"d_{uuid.uuid4().hex[:8]}"
+    notices: list[tuple[str | None, str | None]] = []
+    with server.connect() as connection:
+        connection.add_notice_handler(lambda d: notices.append((d.sqlstate, d.message_primary)))
+        connection.execute(f"CREATE DATABASE {name}".encode())
+        connection.execute(f"SET database = {name}".encode())
+        connection.execute(f"DROP SCHEMA {name}.public".encode())
+        assert notices == []
+        connection.execute("SET search_path = public")
+        assert notices.pop() == ("MZ008", "no schema of the search path exists: public")
+        connection.execute(f"DROP DATABASE {name}".encode())
+        assert notices == [("MZ002", f'active database "{name}" has been dropped')]
+        assert connection.execute("SELECT 1").fetchall() == [(1,)]
+        connection.execute(f"SET database = {name}".encode())
+        assert notices[1:] == [("MZ006", f'database "{name}" does not exist')]
+        connection.execute("SET current_object_missing_warnings = off")
+        connection.execute(f"SET database = {name}".encode())
+        connection.execute("RESET database")
+        assert len(notices) == 2
+
+
 def test_an_index_never_outlives_the_cluster_that_it_was_put_into(server: Server) -> None:
     """Goal: of DROP CLUSTER and CREATE INDEX IN CLUSTER one is refused. Method: both at once."""
     mark = uuid.uuid4().hex[:8]

@@ -21,7 +21,6 @@ OPTIONS = {
     "header": "WITH (FORMAT csv, HEADER)",
     "match": "WITH (FORMAT csv, HEADER match)",
     "odd csv": "WITH (FORMAT csv, DELIMITER ';', QUOTE '''', ESCAPE '\\', NULL 'NULL')",
-    "text header": "WITH (HEADER true)",
 }
 GOOD = {
     "text": [
@@ -45,7 +44,6 @@ GOOD = {
     "header": [b"anything,at,all\n1,x,1,2024-01-01,t,1\n", b"only\n"],
     "match": [b"a,b,c,d,e,f\n1,x,1,2024-01-01,t,1\n"],
     "odd csv": [b"1;'it\\'s; ok';NULL;NULL;t;1\n2;'NULL';1;NULL;t;1\n"],
-    "text header": [b"a\tb\n1\tx\t1\t2024-01-01\tt\t1\n"],
 }
 BAD = {
     "text": [
@@ -130,6 +128,47 @@ def test_some_columns_and_constraints(data: bytes, pair: tuple[psycopg.Connectio
         assert ours == theirs
 
 
+@pytest.mark.parametrize("data", [b"2\n", b"x\n", b"2\t3\n", b""])
+@pytest.mark.parametrize("options", ["", "WITH (FORMAT csv)"])
+def test_a_column_left_out_is_missed_with_the_first_row(
+    data: bytes, options: str, pair: tuple[psycopg.Connection, ...]
+) -> None:
+    text = f"COPY strict (c) FROM STDIN {options}"
+    ours, theirs = (copied(connection, text, data, "strict") for connection in pair)
+    assert ours == theirs
+
+
+def test_a_column_left_out_is_missed_in_binary_too(pair: tuple[psycopg.Connection, ...]) -> None:
+    found = []
+    for connection in pair:
+        with (  # noqa: PT012 - the error comes when the block ends
+            pytest.raises(psycopg.errors.NotNullViolation) as raised,
+            connection.cursor() as cursor,
+            cursor.copy("COPY strict (c) FROM STDIN WITH (FORMAT binary)") as copy,
+        ):
+            copy.set_types(["int4"])
+            copy.write_row((2,))
+        found.append(raised.value.diag.message_primary)
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("option", ["QUOTE '|'", "ESCAPE '|'", "HEADER true"])
+def test_options_of_csv_are_for_csv_alone(
+    option: str, pair: tuple[psycopg.Connection, ...]
+) -> None:
+    word = option.split()[0]
+    refused = (
+        "XX000",
+        f"COPY {word if word == 'HEADER' else word.lower()} available only in CSV mode",
+        None,
+    )
+    assert copied(pair[0], f"COPY copied FROM STDIN WITH ({option})", b"") == refused
+    assert (
+        copied(pair[0], f"COPY copied FROM STDIN WITH ({option}, FORMAT csv)", b"")[0] == "COPY 0"
+    )
+    assert copied(pair[0], "COPY copied FROM STDIN WITH (HEADER false)", b"")[0] == "COPY 0"
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -138,7 +177,6 @@ def test_some_columns_and_constraints(data: bytes, pair: tuple[psycopg.Connectio
         "COPY missing FROM STDIN",
         "COPY copied FROM STDIN WITH (DELIMITER 'n')",
         "COPY copied FROM STDIN WITH (FORMAT xml)",
-        "COPY copied FROM STDIN WITH (QUOTE '|')",
         "COPY copied FROM STDIN WITH (FORMAT csv, FORMAT csv)",
     ],
 )

@@ -11,6 +11,7 @@ from evertide.adapter.rights.identity import DEFAULT_USER
 from evertide.adapter.temporary.objects import Temporary
 from evertide.adapter.transaction import Transaction
 from evertide.adapter.variables import VARIABLES, Variables, duration_ms
+from evertide.sql.schema_list import listed_schemas
 from evertide.vocab.errors import Notice
 from evertide.vocab.ids import RoleId
 
@@ -93,7 +94,7 @@ class Session:
 
 @lru_cache(maxsize=256)
 def _schemas(search_path: str) -> tuple[str, ...]:
-    return tuple(part.strip().strip('"') for part in search_path.split(",") if part.strip())
+    return listed_schemas(search_path)
 
 
 @lru_cache(maxsize=256)

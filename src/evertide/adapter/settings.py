@@ -4,6 +4,7 @@ from typing import Final
 
 from evertide.adapter.client import CommandResponse, RowsResponse
 from evertide.adapter.environment import Environment
+from evertide.adapter.missing_names import names_something, note_missing_value
 from evertide.adapter.session import Session
 from evertide.adapter.transaction import Span
 from evertide.adapter.variables import lookup
@@ -13,7 +14,8 @@ from evertide.sql.plan.plans import (
     SetVariablePlan,
     ShowVariablePlan,
 )
-from evertide.vocab.errors import ActiveTransaction, FeatureNotSupported, Notice
+from evertide.sql.schema_list import variable_text
+from evertide.vocab.errors import ActiveTransaction, FeatureNotSupported
 from evertide.vocab.relation_desc import relation_desc
 from evertide.vocab.sql_type import TEXT
 
@@ -32,7 +34,7 @@ def run_show(plan: ShowVariablePlan, session: Session) -> RowsResponse:
 
 
 async def run_set(plan: SetVariablePlan, session: Session, env: Environment) -> CommandResponse:
-    """Set or reset one variable. A cluster or database that does not exist is only noted."""
+    """Set or reset one variable. What names nothing is only noted."""
     name = lookup(plan.name).name
     transaction = session.transaction
     if transaction is not None and transaction.explicit and transaction.queried:
@@ -40,23 +42,11 @@ async def run_set(plan: SetVariablePlan, session: Session, env: Environment) -> 
             raise ActiveTransaction("SET cluster cannot be called in an active transaction")
         if name == "transaction_isolation":
             transaction.become(read_only=None, isolation=name)
-    value = None if plan.values is None else ", ".join(plan.values)
+    value = None if plan.values is None else variable_text(name, plan.values)
     session.variables.set(plan.name, value, local=plan.local)
-    await _note_missing(name, session, env)
+    if names_something(name):
+        note_missing_value(name, session, await env.catalog.current())
     return CommandResponse(plan.tag)
-
-
-async def _note_missing(name: str, session: Session, env: Environment) -> None:
-    if name not in ("cluster", "database"):
-        return
-    snapshot = await env.catalog.current()
-    if name == "cluster" and snapshot.cluster_named(session.cluster) is None:
-        message = f'cluster "{session.cluster}" does not exist'
-        hint = "Create it with CREATE CLUSTER, or pick one of SHOW CLUSTERS."
-        session.notices.append(Notice("NOTICE", "MZ007", message, hint=hint))
-    if name == "database" and snapshot.database_named(session.database) is None:
-        message = f'database "{session.database}" does not exist'
-        session.notices.append(Notice("NOTICE", "MZ006", message))
 
 
 def run_reset_all(plan: ResetAllPlan, session: Session) -> CommandResponse:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from evertide.catalog.dropped_ops import DroppedOp
 from evertide.catalog.kinds.temporary import GivenIds
+from evertide.catalog.moving_ops import MoveToSchemaOp
 from evertide.catalog.new_external import NewIndex, NewSink, NewSource, NewSubsource
 from evertide.catalog.objects import (
     USUAL_INTROSPECTION,
@@ -475,6 +476,7 @@ ClusterOp: TypeAlias = (
 AlterOp: TypeAlias = (
     ClusterOp
     | DroppedOp
+    | MoveToSchemaOp
     | ReplacementOp
     | RenameItemOp
     | RenameObjectOp

@@ -44,6 +44,8 @@ from evertide.catalog.grants import (
     set_role_variable,
     set_system_privilege,
 )
+from evertide.catalog.moving import move_to_schema
+from evertide.catalog.moving_ops import MoveToSchemaOp
 from evertide.catalog.notes import (
     record_storage_usage,
     set_config,
@@ -262,6 +264,8 @@ def _alter(draft: Draft, op: AlterOp) -> None:
             rename_item(draft, op)
         case RenameObjectOp():
             rename_object(draft, op)
+        case MoveToSchemaOp():
+            move_to_schema(draft, op)
         case ChangeOwnerOp():
             change_owner(draft, op)
         case SetCommentOp():

@@ -129,7 +129,10 @@ class ArrayReader:
     def _read_nested(self) -> Datum:
         if not self._braced:
             if self._type_word == "array":
-                raise FeatureNotSupported("arrays of several dimensions are not supported")
+                raise FeatureNotSupported(
+                    "an array of several dimensions has a type that says so",
+                    hint="Write the type with as many brackets, for example integer[][].",
+                )
             raise self._malformed()
         start, end = self._position, braces_end(self._text, self._position)
         if end is None:

@@ -11,6 +11,7 @@ from evertide.expr.datetime_text import (
     parse_timestamp,
     parse_timestamptz,
 )
+from evertide.expr.dimensions import dimension_count, is_nested, regular
 from evertide.expr.float_text import parse_float4, parse_float8
 from evertide.expr.interval_text import parse_interval
 from evertide.expr.json_value import parse_jsonb
@@ -118,8 +119,25 @@ def _modified_parser(sql_type: SqlType) -> Parser:
 def _nested_parser(sql_type: SqlType) -> Parser:
     assert sql_type.element is not None, "an array has an element type"
     parse_element, word = parser(sql_type.element), sql_type.kind.value
+    if is_nested(sql_type):
+        return _dimensions_parser(sql_type, parse_element)
     braced = sql_type.element.is_braced
     return lambda text: ArrayReader(text, parse_element, word, braced=braced).read()
+
+
+def _dimensions_parser(sql_type: SqlType, parse_element: Parser) -> Parser:
+    count = dimension_count(sql_type)
+
+    def parse(text: str) -> Datum:
+        found = regular(ArrayReader(text, parse_element, braced=True).read(), count)
+        if found is None:  # or there is a NULL where an array should be
+            raise InvalidTextRepresentation(
+                f'malformed array literal: "{text}"',
+                detail="Multidimensional arrays must have sub-arrays with matching dimensions.",
+            )
+        return found
+
+    return parse
 
 
 def _map_parser(sql_type: SqlType) -> Parser:

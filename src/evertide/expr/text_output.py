@@ -12,6 +12,7 @@ from evertide.expr.datetime_text import (
     format_timestamp,
     format_timestamptz,
 )
+from evertide.expr.dimensions import is_nested
 from evertide.expr.float_text import float4_text, float8_text
 from evertide.expr.interval_text import format_interval
 from evertide.expr.map_text import map_text
@@ -55,7 +56,7 @@ def formatter(sql_type: SqlType) -> Formatter:
 def _nested_formatter(sql_type: SqlType) -> Formatter:
     element = sql_type.element
     assert element is not None, "an array has an element type"
-    format_element, braced = formatter(element), element.is_braced
+    format_element, braced = formatter(element), element.is_braced or is_nested(sql_type)
     return lambda datum: array_text(datum, format_element, braced=braced)
 
 

@@ -8,10 +8,12 @@ in datums. Types of text go through the text formats, which own padding, cutting
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import partial
+from math import prod
 from struct import Struct
 from struct import error as StructError
 from typing import TypeAlias
 
+from evertide.expr.dimensions import base_of, dimension_count, flat, lengths_of, nested
 from evertide.expr.text_input import parser
 from evertide.expr.text_output import formatter
 from evertide.pgwire.codec import decode_text
@@ -299,7 +301,22 @@ def _decode_interval(raw: bytes) -> Datum:
 
 def _array_encoder(sql_type: SqlType) -> FieldEncoder:
     assert sql_type.element is not None, "an array has an element type"
+    base, count = base_of(sql_type), dimension_count(sql_type)
+    if count > 1:
+        return partial(_dimensions_field, field_encoder(base), base.oid, count)
     return partial(_array_field, field_encoder(sql_type.element), sql_type.element.oid)
+
+
+def _dimensions_field(
+    encode_element: FieldEncoder, element_oid: int, count: int, datum: Datum
+) -> bytes:
+    assert isinstance(datum, tuple)
+    items = list(flat(datum, count))
+    lengths = lengths_of(datum, count)
+    header = _ARRAY_HEADER.pack(len(lengths), int(None in items), element_oid)
+    bounds = [_ARRAY_DIMENSION.pack(length, 1) for length in lengths]
+    fields = [NULL_FIELD if item is None else encode_element(item) for item in items]
+    return _field(header + b"".join(bounds) + b"".join(fields))
 
 
 def _array_field(encode_element: FieldEncoder, element_oid: int, datum: Datum) -> bytes:
@@ -322,24 +339,34 @@ def _record_field(encoders: Sequence[tuple[int, FieldEncoder]], datum: Datum) ->
 
 def _array_decoder(sql_type: SqlType) -> Decoder:
     assert sql_type.element is not None, "an array has an element type"
-    return partial(_decode_array, decoder(sql_type.element), sql_type)
+    return partial(_decode_array, decoder(base_of(sql_type)), sql_type)
 
 
 def _decode_array(decode_element: Decoder, sql_type: SqlType, raw: bytes) -> Datum:
-    assert sql_type.element is not None
     try:
         dimensions, _has_null, element_oid = _ARRAY_HEADER.unpack_from(raw)
-        if element_oid != sql_type.element.oid:
+        if element_oid != base_of(sql_type).oid:
             raise _malformed(str(sql_type))
         if dimensions == 0:
             return ()
-        length, lower_bound = _ARRAY_DIMENSION.unpack_from(raw, _ARRAY_HEADER.size)
+        if dimensions != dimension_count(sql_type):
+            raise FeatureNotSupported(
+                f"an array of {dimensions} dimensions is not of type {sql_type}"
+            )
+        at = _ARRAY_HEADER.size
+        bounds = []
+        for _ in range(dimensions):
+            bounds.append(_ARRAY_DIMENSION.unpack_from(raw, at))
+            at += _ARRAY_DIMENSION.size
     except StructError:
         raise _malformed(str(sql_type)) from None
-    if dimensions != 1 or lower_bound != 1:
-        raise FeatureNotSupported("arrays must have one dimension and begin at 1")
-    at = _ARRAY_HEADER.size + _ARRAY_DIMENSION.size
-    return _decode_elements(decode_element, sql_type, length, raw[at:])
+    if any(lower_bound != 1 for _, lower_bound in bounds):
+        raise FeatureNotSupported("arrays must begin at 1")
+    lengths = tuple(length for length, _ in bounds)
+    if min(lengths) < 1:
+        raise _malformed(str(sql_type))
+    elements = _decode_elements(decode_element, sql_type, prod(lengths), raw[at:])
+    return nested(list(elements), lengths)
 
 
 def _decode_elements(

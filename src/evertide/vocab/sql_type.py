@@ -136,6 +136,8 @@ class SqlType:
         """The number clients know this type by."""
         if self.kind is Kind.ARRAY:
             assert self.element is not None, "an array has an element type"
+            if self.element.kind is Kind.ARRAY:
+                return self.element.oid  # clients do not tell arrays apart by their dimensions
             return _OIDS[self.element.kind][1]
         return _OIDS[self.kind][0]
 

@@ -58,6 +58,7 @@ from evertide.sql.plan.plans import (
 from evertide.sql.plan.replacements.plans import ApplyReplacementPlan
 from evertide.sql.plan.roles.plans import RolePlan
 from evertide.sql.plan.undrop.plans import UndropPlan
+from evertide.sql.schema_list import variable_text
 from evertide.vocab.ids import ItemId, RoleId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import Timestamp
@@ -129,7 +130,8 @@ def ops_for(
         case UndropPlan(items=items):
             return [UndropItemsOp(items)]
         case AlterSystemPlan(name=name, values=values):
-            return [SetSystemConfigurationOp(name, None if values is None else ", ".join(values))]
+            text = None if values is None else variable_text(name, values)
+            return [SetSystemConfigurationOp(name, text)]
         case _:
             assert_never(plan)
 

@@ -93,10 +93,11 @@ class CopyIn:
             target: encode_column(desc.types[target], column)
             for target, column in zip(self._plan.targets, zip(*rows, strict=True), strict=True)
         }
-        for position, array in arrays.items():
-            if not desc.columns[position].nullable and array.null_count:
-                raise null_in(desc.columns[position].name, self._table.name)
-        self._tables.append(self._with_defaults(arrays, len(rows)))
+        self._add_defaults(arrays, len(rows))
+        missing = self._first_null(arrays)
+        if missing is not None:
+            raise null_in(desc.columns[missing[1]].name, self._table.name)
+        self._tables.append(self._as_table(arrays, len(rows)))
         self._check_size()
 
     async def finish(self) -> str:
@@ -171,17 +172,20 @@ class CopyIn:
             except BadText as found:
                 if bad is None or found.row < bad[0]:
                     bad = found.row, self._told(found, name, lines)
-        missing = self._first_null(arrays, lines)
+        self._add_defaults(arrays, cut.rows)
+        missing = self._first_null(arrays)
         if missing is not None and (bad is None or missing[0] < bad[0]):
-            bad = missing
+            raise self._told_null(*missing, lines)
         if bad is not None:
             raise bad[1]
         self._check_cut(cut, lines)
-        return self._with_defaults(arrays, cut.rows)
+        return self._as_table(arrays, cut.rows)
 
-    def _with_defaults(self, arrays: dict[int, pa.Array], count: int) -> pa.Table:
+    def _add_defaults(self, arrays: dict[int, pa.Array], count: int) -> None:
         for position, default in self._defaults.items():
             arrays[position] = _filled(default, count)
+
+    def _as_table(self, arrays: dict[int, pa.Array], count: int) -> pa.Table:
         columns = {f"c{i}": arrays[i] for i in range(self._table.desc.arity)}
         return pa.table({**columns, "d": pa.array(np.ones(count, np.int64))})
 
@@ -190,19 +194,22 @@ class CopyIn:
         found.error.context = f"{place}: {_shown(found.text)}"
         return found.error
 
-    def _first_null(self, arrays: dict[int, pa.Array], lines: Lines) -> tuple[int, SqlError] | None:
-        """The first row with NULL where none may be."""
+    def _first_null(self, arrays: dict[int, pa.Array]) -> tuple[int, int] | None:
+        """The first row with NULL where none may be, and the column that has it.
+
+        Also a column's that does not come and has no default: without rows nothing is amiss.
+        """
         found: list[tuple[int, int]] = []
         for position, array in arrays.items():
             if not self._table.desc.columns[position].nullable and array.null_count:
                 nulls = array.is_null().to_numpy(zero_copy_only=False)
                 found.append((int(np.argmax(nulls)), position))
-        if not found:
-            return None
-        row, position = min(found)
+        return min(found, default=None)
+
+    def _told_null(self, row: int, position: int, lines: Lines) -> SqlError:
         error = null_in(self._table.desc.columns[position].name, self._table.name)
         error.context = self._line_context(row, lines)
-        return row, error
+        return error
 
     def _check_cut(self, cut: Cut, lines: Lines) -> None:
         if cut.error is None:
@@ -232,10 +239,6 @@ def start_copy(
         position: fold_scalar(substitute_scalar(default, bindings))
         for position, default in plan.defaults.items()
     }
-    for position, default in defaults.items():
-        column = table.desc.columns[position]
-        if not column.nullable and isinstance(default, Literal) and default.value is None:
-            raise null_in(column.name, table.name)
 
     async def write(rows: TableWrite) -> None:
         await write_change(table, rows, session, env)

@@ -95,7 +95,8 @@ def _data_type(sql_type: SqlType) -> str:
 
 def _udt_name(sql_type: SqlType) -> str:
     if sql_type.kind is Kind.ARRAY and sql_type.element is not None:
-        return f"_{sql_type.element.kind.value}"
+        inner = sql_type.element
+        return _udt_name(inner) if inner.kind is Kind.ARRAY else f"_{inner.kind.value}"
     return sql_type.kind.value
 
 

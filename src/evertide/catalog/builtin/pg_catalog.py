@@ -25,7 +25,7 @@ from evertide.catalog.passwords import mask_of
 from evertide.vocab.datum import Datum, Row
 from evertide.vocab.ids import RoleId
 from evertide.vocab.relation_desc import RelationDesc
-from evertide.vocab.sql_type import Kind
+from evertide.vocab.sql_type import Kind, SqlType
 
 SYSTEM_ROLE_OID: Final = 10
 _HEAP: Final = 2
@@ -116,6 +116,13 @@ def _builtin_attributes(builtin: Builtin) -> tuple[Row, ...]:
     return tuple(_attribute_rows(builtin.oid, builtin.desc, [False] * builtin.desc.arity))
 
 
+def _dimensions(sql_type: SqlType) -> int:
+    count, inner = 0, sql_type
+    while inner.kind is Kind.ARRAY and inner.element is not None:
+        count, inner = count + 1, inner.element
+    return count
+
+
 def _attribute_rows(oid: int, desc: RelationDesc, has_defaults: Iterable[bool]) -> Iterator[Row]:
     template = pg_template("pg_attribute")
     described = zip(desc.columns, has_defaults, strict=True)
@@ -129,7 +136,7 @@ def _attribute_rows(oid: int, desc: RelationDesc, has_defaults: Iterable[bool]) 
             attnum=number,
             attcacheoff=-1,
             atttypmod=column.type.type_modifier,
-            attndims=1 if column.type.kind is Kind.ARRAY else 0,
+            attndims=_dimensions(column.type),
             attbyval=storage.by_value,
             attalign=storage.align,
             attstorage=storage.storage,

@@ -116,7 +116,8 @@ def type_name(sql_type: SqlType) -> str:
             return sql_type.kind.value
         case Kind.ARRAY:
             assert sql_type.element is not None, "an array has an element type"
-            return f"{type_name(sql_type.element)}[]"
+            shown = type_name(sql_type.element)
+            return shown if sql_type.element.kind is Kind.ARRAY else f"{shown}[]"
         case _:
             return str(SqlType(sql_type.kind))
 

@@ -35,6 +35,7 @@ from evertide.vocab.datum import Datum, Interval
 from evertide.vocab.errors import InvalidParameterValue
 from evertide.vocab.sql_type import (
     BOOL,
+    BYTEA,
     FLOAT4,
     FLOAT8,
     INT2,
@@ -126,6 +127,13 @@ def _join(values: Sequence[tuple[str, str | None]]) -> str | None:
     return first[0] + "".join((delimiter or "") + value for value, delimiter in rest)
 
 
+def _join_bytes(values: Sequence[tuple[bytes, bytes | None]]) -> bytes | None:
+    if not values:
+        return None
+    first, *rest = values
+    return first[0] + b"".join((delimiter or b"") + value for value, delimiter in rest)
+
+
 def _collect_json(values: Sequence[tuple[str | None]]) -> str | None:
     if not values:
         return None
@@ -139,7 +147,7 @@ def _collect_json_object(values: Sequence[tuple[str, str]]) -> str | None:
     return dump_json(members)
 
 
-def _pack_text(value: str | None, delimiter: str | None) -> Datum:
+def _pack_text(value: str | bytes | None, delimiter: str | bytes | None) -> Datum:
     return None if value is None else (value, delimiter)
 
 
@@ -222,6 +230,9 @@ def _collections() -> dict[AggregateFunction, ScalarFunction]:
     pack_member = ScalarFunction(
         "pack_member", (TEXT, JSONB), TEXT_ARRAY, _pack_member, strict=False, fallible=True
     )
+    two = (BYTEA, BYTEA)
+    pack_bytes = ScalarFunction("pack_bytes", two, array_of(BYTEA), _pack_text, strict=False)
+    found[_rows_aggregate("string_agg", two, BYTEA, _join_bytes)] = pack_bytes
     joined = _rows_aggregate("string_agg", (TEXT, TEXT), TEXT, _join)
     members = _rows_aggregate("jsonb_object_agg", (TEXT, JSONB), JSONB, _collect_json_object)
     return {**found, joined: pack_text, members: pack_member}

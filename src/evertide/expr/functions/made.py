@@ -7,7 +7,9 @@ are made once, so that a row is the same object as long as the process lives.
 from collections.abc import Iterator, Sequence
 from functools import cache
 
+from evertide.expr.dimensions import is_nested
 from evertide.expr.functions import array, comparison, lists, maps
+from evertide.expr.functions.array_dimensions import dimension_rows
 from evertide.expr.functions.jsonb_conversion import to_jsonb_row
 from evertide.expr.functions.row import ScalarFunction
 from evertide.expr.functions.text_conversion import text_rows
@@ -17,7 +19,7 @@ from evertide.vocab.errors import NullValueNotAllowed
 from evertide.vocab.sql_type import TEXT, UNKNOWN, Kind, SqlType, array_of, list_of, map_of
 
 # Functions that the table has for no type at all.
-MADE_ONLY = frozenset({"map_agg", "map_length"})
+MADE_ONLY = frozenset({"map_agg", "map_build", "map_length"})
 # Functions that make a type that is not among their arguments'.
 _MAKERS = frozenset({"array", "list", "map", "pack", "pack_pair"})
 _MAP = "map[text=>"
@@ -69,7 +71,7 @@ def _containers(name: str, sql_type: SqlType) -> Iterator[SqlType]:
     if sql_type == UNKNOWN or name not in _MAKERS:
         return
     around = [list_of(sql_type)]
-    if sql_type.fields is not None:
+    if sql_type.fields is not None or (name == "array" and sql_type.kind is Kind.ARRAY):
         around.append(array_of(sql_type))
     if name == "map" and sql_type.element is not None:
         around.append(map_of(sql_type.element))
@@ -94,14 +96,16 @@ def _all_rows(container: SqlType) -> Iterator[ScalarFunction]:
         case Kind.LIST:
             yield from lists.list_rows(element)
             yield from array.held_rows(container)
+            yield from maps.pair_rows(element)
         case Kind.ARRAY:
-            yield from array.array_rows(element)
+            nested = element.kind is Kind.ARRAY
+            yield from dimension_rows(container) if nested else array.array_rows(element)
         case _:
             yield from maps.map_rows(element)
             yield ScalarFunction(
                 "pack_pair", (TEXT, element), container, _pack_pair, strict=False, fallible=True
             )
-    if container.kind is not Kind.MAP:
+    if container.kind is not Kind.MAP and not is_nested(container):
         yield ScalarFunction("pack", (element,), array_of(element), _pack, strict=False)
     yield from comparison.rows_for(container)
     yield from text_rows(container)

@@ -1,8 +1,10 @@
 """Aggregates and table functions of types that are made of others; see `made`."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 
+from evertide.expr.data_errors import ArraySubscriptError
+from evertide.expr.dimensions import base_of, dimension_count, flat, is_nested, regular
 from evertide.expr.functions.made import arguments_of, is_made, made_rows
 from evertide.expr.functions.maps import Pairs, sorted_pairs
 from evertide.expr.functions.row import (
@@ -12,7 +14,8 @@ from evertide.expr.functions.row import (
     TableFunction,
 )
 from evertide.vocab.datum import Datum, Row
-from evertide.vocab.sql_type import INT8, TEXT, SqlType, array_of, list_of, map_of
+from evertide.vocab.errors import NullValueNotAllowed
+from evertide.vocab.sql_type import INT8, TEXT, Kind, SqlType, array_of, list_of, map_of
 
 _PACKING: dict[AggregateFunction, ScalarFunction] = {}
 
@@ -52,6 +55,16 @@ def _aggregates(sql_type: SqlType) -> dict[str, AggregateFunction]:
         )
         _PACKING[arrays] = _function("pack", sql_type)
         found.append(arrays)
+    if sql_type.kind is Kind.ARRAY:
+        arrays = AggregateFunction(
+            "array_agg",
+            (sql_type,),
+            array_of(sql_type),
+            Accumulator.ROWS,
+            finish_rows=_collect_arrays(dimension_count(sql_type)),
+        )
+        _PACKING[arrays] = _function("pack", sql_type)
+        found.append(arrays)
     if is_made(sql_type):
         found.append(AggregateFunction("count", (sql_type,), INT8, Accumulator.COUNT))
         for name, body in (("min", _first), ("max", _last)):
@@ -79,6 +92,23 @@ def _function(name: str, sql_type: SqlType) -> ScalarFunction:
 
 def _collect(values: Sequence[tuple[Datum]]) -> Datum:
     return tuple(value for (value,) in values) if values else None
+
+
+def _collect_arrays(dimensions: int) -> Callable[[Sequence[tuple[Datum]]], Datum]:
+    """Arrays of equal lengths as one of a dimension more."""
+
+    def collect(values: Sequence[tuple[Datum]]) -> Datum:
+        arrays = tuple(value for (value,) in values)
+        for array in arrays:
+            if array is None:
+                raise NullValueNotAllowed("cannot accumulate null arrays")
+            if not array:
+                raise ArraySubscriptError("cannot accumulate empty arrays")
+        if regular(arrays, dimensions + 1) is None:
+            raise ArraySubscriptError("cannot accumulate arrays of different dimensionality")
+        return arrays or None
+
+    return collect
 
 
 def _collect_list(values: Sequence[tuple[Datum]]) -> Datum:
@@ -119,11 +149,19 @@ def _unnest(container: SqlType) -> TableFunction:
     if container == map_of(element):
         columns = (("key", TEXT), ("value", element))
         return TableFunction("unnest", (container,), columns, _pairs)
+    if is_nested(container):
+        count, base = dimension_count(container), base_of(container)
+        elements = (("unnest", base),)
+        return TableFunction("unnest", (container,), elements, lambda array: _all(array, count))
     return TableFunction("unnest", (container,), (("unnest", element),), _elements)
 
 
 def _pairs(pairs: Pairs) -> Iterable[Row]:
     return pairs
+
+
+def _all(array: tuple[Datum, ...], dimensions: int) -> Iterator[Row]:
+    return ((element,) for element in flat(array, dimensions))
 
 
 def _elements(elements: tuple[Datum, ...]) -> Iterator[Row]:

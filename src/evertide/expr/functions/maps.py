@@ -52,6 +52,22 @@ def _has_any(pairs: Pairs, keys: tuple[str | None, ...]) -> bool:
     return any(key is not None and key in held for key in keys)
 
 
+def _built(pairs: tuple[tuple[str | None, Datum] | None, ...]) -> Pairs:
+    """What is NULL, or has no key, is passed over."""
+    return sorted_pairs(
+        (pair[0], pair[1]) for pair in pairs if pair is not None and pair[0] is not None
+    )
+
+
+def pair_rows(element: SqlType) -> list[ScalarFunction]:
+    """What makes maps of lists of such elements, if those are pairs of a key and a value."""
+    match element.fields:
+        case ((_, key), (_, value)) if key == TEXT:
+            return [total("map_build", (list_of(element),), map_of(value), _built)]
+        case _:
+            return []
+
+
 def map_rows(value: SqlType) -> list[ScalarFunction]:
     """All functions and operators of maps with these values."""
     maps, same = map_of(value), same_element(value)

@@ -158,6 +158,16 @@ def matches(text: str, pattern: str, flags: str = "") -> Iterator[Row]:
             return
 
 
+def group_count(pattern: str) -> int:
+    """How many groups a pattern has."""
+    return compile_pattern(pattern, _SENSITIVE).groups
+
+
+def first_groups(pattern: str, text: str) -> tuple[str | None, ...] | None:
+    """The groups of the first match of a pattern that has some; None: there is none."""
+    return _match(text, pattern)
+
+
 def split_rows(text: str, pattern: str, flags: str = "") -> Iterator[Row]:
     """The parts between matches, a row each."""
     return ((part,) for part in _split(text, pattern, flags))

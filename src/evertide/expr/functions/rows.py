@@ -6,6 +6,7 @@ from typing import Final
 from evertide.expr.functions.array import split_text
 from evertide.expr.functions.datetime_arithmetic import add_interval, is_infinite
 from evertide.expr.functions.datetime_functions import date_bin
+from evertide.expr.functions.extracted_rows import EXTRACTING, extracting_function
 from evertide.expr.functions.jsonb_rows import JSONB_TABLE_ROWS
 from evertide.expr.functions.made_aggregate import made_table_function
 from evertide.expr.functions.regex import matches, split_rows
@@ -157,6 +158,7 @@ TABLE_FUNCTION_ROWS: Final = (
     *_hop_rows(),
     *(row for element in SCALARS for row in _array_rows(element)),
     *JSONB_TABLE_ROWS,
+    *EXTRACTING,
     TableFunction(
         "pg_options_to_table",
         (TEXT_ARRAY,),
@@ -200,7 +202,11 @@ def table_function_by_signature(signature: str) -> TableFunction:
     parts = parts_of(signature)
     if parts:
         return in_step([table_function_by_signature(part) for part in parts])
-    found = _BY_SIGNATURE.get(signature) or made_table_function(signature)
+    found = (
+        _BY_SIGNATURE.get(signature)
+        or extracting_function(signature)
+        or made_table_function(signature)
+    )
     if found is None:
         raise UndefinedFunction(f"table function {signature} does not exist")
     return found

@@ -11,6 +11,7 @@ from evertide.expr.functions import (
     cast,
     catalog,
     comparison,
+    datediff,
     datetime_arithmetic,
     datetime_fields,
     datetime_functions,
@@ -56,7 +57,7 @@ SCALAR_FUNCTIONS: Final[tuple[ScalarFunction, ...]] = (
     *catalog.ROWS, *cast.ROWS, *text_conversion.ROWS, *type_modifiers.ROWS, *aggregate.ROWS,
     *internal.ROWS, *to_char.ROWS, *encoding.ROWS, *text_format.ROWS, *array_change.ROWS,
     *jsonb_change.ROWS, *width_bucket.ROWS, *lists.ROWS, *ranges.ROWS,
-    *hashes.ROWS, *identifiers.ROWS,
+    *hashes.ROWS, *identifiers.ROWS, *datediff.ROWS,
 )  # fmt: skip
 AGGREGATE_FUNCTIONS: Final[tuple[AggregateFunction, ...]] = aggregate.AGGREGATES
 

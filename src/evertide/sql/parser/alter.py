@@ -9,6 +9,7 @@ from evertide.sql.syntax.definition import (
     AlterHistoryStatement,
     AlterOwnerStatement,
     AlterSetClusterStatement,
+    AlterSetSchemaStatement,
     DropStatement,
     ObjectKind,
     RenameStatement,
@@ -21,6 +22,17 @@ from evertide.sql.syntax.statement import Statement
 
 _MOVABLE = frozenset(
     {ObjectKind.MATERIALIZED_VIEW, ObjectKind.INDEX, ObjectKind.SOURCE, ObjectKind.SINK}
+)
+# What lives in a schema.
+_PLACED = frozenset(
+    {
+        *_MOVABLE,
+        ObjectKind.TABLE,
+        ObjectKind.VIEW,
+        ObjectKind.TYPE,
+        ObjectKind.SECRET,
+        ObjectKind.CONNECTION,
+    }
 )
 # What may follow a cluster's name: SET, the options themselves, or nothing.
 _AFTER_CLUSTER = frozenset({"SET", "(", ";", ""} | {name.split()[0] for name in option.CLUSTER})
@@ -66,6 +78,8 @@ def alter(cursor: Cursor) -> Statement:
         return SwapStatement(kind, name, cluster_name(cursor), at=at)
     if kind in _MOVABLE and cursor.accept_words("SET", "CLUSTER"):
         return AlterSetClusterStatement(kind, name, cluster_name(cursor), missing_ok, at=at)
+    if kind in _PLACED and cursor.accept_words("SET", "SCHEMA"):
+        return AlterSetSchemaStatement(kind, name, identifier(cursor), missing_ok, at=at)
     if kind is ObjectKind.SECRET and cursor.accept("AS"):
         return AlterSecretStatement(name, expression(cursor), missing_ok, at=at)
     if kind in _RETAINING and cursor.key in ("SET", "RESET"):
@@ -106,6 +120,8 @@ def _actions(kind: ObjectKind) -> list[str]:
         actions.append("SWAP")
     if kind in _MOVABLE:
         actions.append("SET CLUSTER")
+    if kind in _PLACED:
+        actions.append("SET SCHEMA")
     if kind in _RETAINING:
         actions += ["SET", "RESET"]
     if kind is ObjectKind.SECRET:

@@ -37,6 +37,9 @@ _ISOLATION_LEVELS: Final = (
     "STRONG SESSION SERIALIZABLE",
 )
 
+# SET ROLE, and SET SESSION AUTHORIZATION: what they would set, as PostgreSQL calls it.
+_OF_ROLES: Final = {"ROLE": "role", "AUTHORIZATION": "session_authorization"}
+
 
 def set_(cursor: Cursor) -> SetVariableStatement | SetTransactionStatement:
     """Any SET statement."""
@@ -57,6 +60,11 @@ def set_(cursor: Cursor) -> SetVariableStatement | SetTransactionStatement:
         cursor.advance()
         values = (cursor.advance(),) if cursor.key == STRING else _assigned(cursor)
         return SetVariableStatement("search_path", values, local, at=at)
+    for words in ("ROLE", "AUTHORIZATION"):
+        if cursor.key == words and cursor.peek() not in ("=", "TO"):
+            cursor.advance()
+            values = None if cursor.accept("DEFAULT") else (_value(cursor),)
+            return SetVariableStatement(_OF_ROLES[words], values, local, at=at)
     name = variable_name(cursor)
     return SetVariableStatement(name, _assigned(cursor), local, at=at)
 
@@ -102,6 +110,8 @@ def _reset_name(cursor: Cursor) -> str | None:
         return None
     if cursor.accept_words("TIME", "ZONE"):
         return "timezone"
+    if cursor.accept_words("SESSION", "AUTHORIZATION"):
+        return "session_authorization"
     return variable_name(cursor)
 
 

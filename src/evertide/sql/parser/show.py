@@ -46,9 +46,12 @@ def show(cursor: Cursor) -> ShowStatement:
     """Any SHOW statement; a word that names no list is a variable."""
     at = cursor.at
     cursor.expect("SHOW")
+    redacted = cursor.key == "REDACTED" and cursor.peek() == "CREATE"
+    if redacted:
+        cursor.advance()
     if cursor.accept("CREATE"):
         kind = object_kind(cursor, "SHOW CREATE")
-        return ShowCreateStatement(kind, object_name(cursor, kind), at=at)
+        return ShowCreateStatement(kind, object_name(cursor, kind), redacted, at=at)
     for words, listed in _KINDS.items():
         if cursor.accept_words(*words.split()):
             return _objects(cursor, listed, at)

@@ -1,7 +1,7 @@
 """Values given to columns, and defaults that will be."""
 
 from evertide.expr.functions.cast import CastContext
-from evertide.expr.scalar import Scalar
+from evertide.expr.scalar import Parameter, Scalar
 from evertide.sql.plan.coercion import can_coerce, coerce
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.deferred import Deferred
@@ -17,6 +17,8 @@ from evertide.vocab.relation_desc import ColumnDesc
 
 def assign(scalar: Scalar, column: ColumnDesc, query: QueryContext, *, at: int) -> Scalar:
     """The value as the column holds it."""
+    if isinstance(scalar, Parameter):
+        scalar = query.parameters.fit(scalar, column.type)
     if not can_coerce(scalar.type, column.type, CastContext.ASSIGNMENT):
         raise DatatypeMismatch(
             f'column "{column.name}" is of type {column.type} but expression is of type'

@@ -4,25 +4,26 @@ from collections.abc import Sequence
 from typing import Final
 
 from evertide.expr import scalar as typed
+from evertide.expr.functions.cast import CastContext
 from evertide.expr.functions.record import is_record
 from evertide.expr.functions.row import Accumulator, AggregateFunction
 from evertide.expr.functions.rows import find_table_functions
 from evertide.expr.functions.window import window_function
 from evertide.expr.relation import AggregateCall, ArgumentOrder
-from evertide.expr.scalar import Literal, Scalar, SessionCall
+from evertide.expr.scalar import Case, Literal, Scalar, SessionCall
 from evertide.expr.temporal import MZ_NOW
 from evertide.sql.plan import window
-from evertide.sql.plan.coercion import settle, unify
+from evertide.sql.plan.coercion import coerce, settle, unify
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.expression_context import ExpressionContext
 from evertide.sql.plan.filter_clause import filtered_aggregate
 from evertide.sql.plan.function_call import (
-    TABLE_FUNCTIONS,
     bound_aggregate,
     call_function,
     call_operator,
     is_aggregate,
     is_function,
+    negated,
     session_call,
 )
 from evertide.sql.plan.pause import PAUSES, bind_pause
@@ -40,12 +41,13 @@ from evertide.vocab.errors import (
     UndefinedFunction,
     WrongObjectType,
 )
-from evertide.vocab.sql_type import Kind, SqlType
+from evertide.vocab.sql_type import BOOL, Kind, SqlType
 
+_MOMENTS = {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ}
 _COMPARED_ACROSS = (
     {Kind.INT2, Kind.INT4, Kind.INT8},
     {Kind.FLOAT4, Kind.FLOAT8},
-    {Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ},
+    _MOMENTS,
 )
 # They take values of every type, rows among them.
 _JSON_MAKERS = frozenset(
@@ -74,10 +76,6 @@ def bind_call(node: FunctionCall, context: ExpressionContext) -> Scalar:
         return _checked_session_value(bind_pause(name, node, context), node, context)
     if find_table_functions(name):
         return bind_rows(name, node, context)
-    if name in TABLE_FUNCTIONS:
-        raise FeatureNotSupported(
-            f"table function {name} is not supported", position=position_of(node.at)
-        )
     if len(node.name.parts) == 1:
         match name:
             case "coalesce":
@@ -86,6 +84,10 @@ def bind_call(node: FunctionCall, context: ExpressionContext) -> Scalar:
                 return _bind_nullif(node, context)
             case "pg_typeof" if len(node.args) == 1:
                 return Literal(context.bind(node.args[0]).type.oid, SqlType(Kind.REGTYPE))
+    if name == "mz_logical_timestamp":
+        raise UndefinedFunction(
+            "mz_logical_timestamp() has been renamed to mz_now()", position=position_of(node.at)
+        )
     if not is_function(name):
         raise UndefinedFunction(
             f'function "{".".join(node.name.parts)}" does not exist', position=position_of(node.at)
@@ -98,7 +100,23 @@ def bind_call(node: FunctionCall, context: ExpressionContext) -> Scalar:
     value = session_call(name, arguments)
     if value is not None:
         return _checked_session_call(value, node, context)
+    if name == "current_schemas" and len(arguments) == 1:
+        return _bind_current_schemas(arguments[0], node, context)
     return call_function(name, arguments, context.query, at=node.at)
+
+
+def _bind_current_schemas(
+    with_own: Scalar, node: FunctionCall, context: ExpressionContext
+) -> Scalar:
+    """Both answers are fixed when the statement starts; which is asked for may differ by row."""
+    asked = coerce(with_own, BOOL, CastContext.IMPLICIT, context.query, at=node.at)
+    answers: list[Scalar] = []
+    for own in (True, False):
+        value = session_call("current_schemas", [Literal(own, BOOL)])
+        assert value is not None, "both are known"
+        answers.append(_checked_session_call(value, node, context))
+    branches = tuple(zip((asked, negated(asked)), answers, strict=True))
+    return Case(branches, Literal(None, answers[0].type), answers[0].type)
 
 
 def function_name(node: FunctionCall, query: QueryContext) -> str:
@@ -142,6 +160,9 @@ def _checked_session_call(
             f"cannot materialize call to {value.name}",
             detail="Its value differs between statements; no materialized view could hold all of"
             " them.",
+            hint="Compare mz_now() in WHERE, HAVING or ON instead."
+            if value.type.kind in _MOMENTS
+            else None,
             position=position_of(node.at),
         )
     return value

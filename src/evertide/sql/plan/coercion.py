@@ -59,6 +59,8 @@ def coerce(
         return _read(scalar, target, context, query, at=at)
     if isinstance(scalar, Parameter) and is_unknown(scalar):
         scalar = query.parameters.settle(scalar, target)
+    elif isinstance(scalar, Parameter):
+        scalar = query.parameters.fit(scalar, target)
     return cast_scalar(scalar, target, context, at=at)
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from evertide.catalog.objects import NamedType
+from evertide.expr.dimensions import MOST_DIMENSIONS, with_dimensions
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.resolve import find_type, position_of
 from evertide.sql.syntax.expression import ArrayType, DataType, ListType, MapType, TypeName
@@ -12,6 +13,7 @@ from evertide.vocab.datum import NUMERIC_DIGITS
 from evertide.vocab.errors import (
     FeatureNotSupported,
     InvalidParameterValue,
+    ProgramLimitExceeded,
     SqlSyntaxError,
     UndefinedObject,
 )
@@ -27,11 +29,13 @@ def resolve_type(node: DataType, query: QueryContext) -> SqlType:
         case TypeName():
             return _named_type(node, query)
         case ArrayType(element=element, dimensions=dimensions):
-            if dimensions > 1:
-                raise FeatureNotSupported(
-                    "arrays of several dimensions are not supported", position=position_of(node.at)
+            if dimensions > MOST_DIMENSIONS:
+                raise ProgramLimitExceeded(
+                    f"number of array dimensions ({dimensions}) exceeds the maximum allowed"
+                    f" ({MOST_DIMENSIONS})",
+                    position=position_of(node.at),
                 )
-            return _array_of(resolve_type(element, query), node)
+            return with_dimensions(_array_of(resolve_type(element, query), node), dimensions)
         case ListType(element=element):
             return SqlType(Kind.LIST, element=resolve_type(element, query))
         case MapType(key=key, value=value):

@@ -252,7 +252,11 @@ def _drop_databases(statement: DropStatement, names: NameContext) -> DropPlan:
         secrets=secrets,
         schemas=tuple(schema.schema_id for schema in schemas),
         databases=tuple(database.database_id for database in databases),
-        notices=(*notices, *cascades(len(schemas) + len(items))),
+        notices=(
+            *notices,
+            *cascades(len(schemas) + len(items)),
+            *_active_dropped("database", [one.name for one in databases], names.database),
+        ),
     )
 
 
@@ -279,7 +283,7 @@ def _drop_clusters(statement: DropStatement, names: NameContext, active: str) ->
         _tag(statement),
         items=with_dependants(snapshot, [item.item_id for item in running]),
         clusters=tuple(cluster.cluster_id for cluster in clusters),
-        notices=(*notices, *_active_dropped(clusters, active)),
+        notices=(*notices, *_active_dropped("cluster", [one.name for one in clusters], active)),
     )
 
 
@@ -304,11 +308,10 @@ def refuse_halfway(
         )
 
 
-def _active_dropped(clusters: Sequence[Cluster], active: str) -> list[Notice]:
-    """The session goes on without a cluster until it chooses another."""
-    hint = "Choose a new active cluster by executing SET CLUSTER = <name>."
-    return [
-        Notice("NOTICE", "MZ003", f'active cluster "{cluster.name}" has been dropped', hint=hint)
-        for cluster in clusters
-        if cluster.name == active
-    ]
+def _active_dropped(kind: str, names: Sequence[str], active: str) -> list[Notice]:
+    """The session goes on without one until it chooses another."""
+    if active not in names:
+        return []
+    code = {"database": "MZ002", "cluster": "MZ003"}[kind]
+    hint = f"Choose a new active {kind} by executing SET {kind.upper()} = <name>."
+    return [Notice("NOTICE", code, f'active {kind} "{active}" has been dropped', hint=hint)]

@@ -42,6 +42,7 @@ from evertide.sql.plan.plans import (
     UpdatePlan,
 )
 from evertide.sql.plan.query import plan_query
+from evertide.sql.plan.renames.moving import plan_set_schema
 from evertide.sql.plan.renames.schema import plan_swap_schemas
 from evertide.sql.plan.replacements import entry as replacements
 from evertide.sql.plan.roles import define as role
@@ -92,6 +93,7 @@ from evertide.sql.syntax.definition import (
     AlterHistoryStatement,
     AlterOwnerStatement,
     AlterSetClusterStatement,
+    AlterSetSchemaStatement,
     CreateClusterReplicaStatement,
     CreateClusterStatement,
     CreateDatabaseStatement,
@@ -208,6 +210,7 @@ def _plan(statement: Statement, query: QueryContext) -> Plan:
             | RenameStatement()
             | AlterOwnerStatement()
             | AlterSetClusterStatement()
+            | AlterSetSchemaStatement()
             | AlterHistoryStatement()
             | SwapStatement()
             | AlterClusterSetStatement()
@@ -261,6 +264,8 @@ def _plan_definition(statement: DefinitionStatement, query: QueryContext) -> Ddl
             return drop.plan_drop(statement, query)
         case RenameStatement():
             return rename.plan_rename(statement, query)
+        case AlterSetSchemaStatement():
+            return plan_set_schema(statement, query)
         case AlterHistoryStatement():
             return history.plan_alter_history(statement, query)
         case (

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
+from evertide.expr.dimensions import is_nested
 from evertide.expr.functions.aggregate import packing
+from evertide.expr.functions.array_dimensions import FLATTEN
 from evertide.expr.functions.cast import CastContext
 from evertide.expr.functions.each_element import each_element
 from evertide.expr.functions.made import MADE_ONLY
@@ -26,24 +28,6 @@ from evertide.sql.plan.context import QueryContext
 from evertide.sql.resolve import position_of
 from evertide.vocab.errors import DatatypeMismatch, WrongObjectType
 from evertide.vocab.sql_type import BOOL, BYTEA, JSONB, Kind, SqlType, array_of
-
-TABLE_FUNCTIONS: Final = frozenset(
-    {
-        "csv_extract",
-        "generate_series",
-        "generate_subscripts",
-        "jsonb_array_elements",
-        "jsonb_array_elements_text",
-        "jsonb_each",
-        "jsonb_each_text",
-        "jsonb_object_keys",
-        "regexp_extract",
-        "regexp_matches",
-        "regexp_split_to_table",
-        "unnest",
-    }
-)
-
 
 _COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">=", "is_distinct_from"})
 _SESSION_NAMES: Final = frozenset(name.partition("(")[0] for name in SESSION_CALLS)
@@ -226,6 +210,8 @@ def call_quantified(
 ) -> Scalar:
     """`x op ANY (array)` or ALL: a search, or a comparison with each element that is known."""
     operand, array = (_current(operand, query) for operand in operands)
+    if is_nested(array.type):
+        array = call_function(FLATTEN, [array], query, at=at)
     if is_unknown(array) and not is_unknown(operand):
         wanted = array_of(unmodified(operand.type))
         array = coerce(array, wanted, CastContext.IMPLICIT, query, at=at)

@@ -8,6 +8,7 @@ from evertide.expr.numeric_value import parse_numeric
 from evertide.expr.scalar import Literal, Scalar
 from evertide.sql.plan.coercion import coerce, with_position
 from evertide.sql.plan.data_type import resolve_type
+from evertide.sql.plan.dimensions import as_many_dimensions
 from evertide.sql.plan.expression_context import ExpressionContext
 from evertide.sql.plan.place import start_of
 from evertide.sql.plan.record import cast_row
@@ -72,7 +73,8 @@ def bind_cast(node: Cast, context: ExpressionContext) -> Scalar:
     match target.kind, operand:
         case Kind.REGPROC, Literal(value=str(text)) if not text.strip("-").isdecimal() and text:
             return cast_to_regproc(text, start_of(node.operand))
-    return coerce(operand, target, CastContext.EXPLICIT, context.query, at=node.at)
+    wanted = as_many_dimensions(target, operand)
+    return coerce(operand, wanted, CastContext.EXPLICIT, context.query, at=node.at)
 
 
 def bind_typed_literal(node: TypedLiteral, context: ExpressionContext) -> Scalar:

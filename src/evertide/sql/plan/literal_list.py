@@ -31,7 +31,7 @@ from evertide.vocab.sql_type import (
 )
 
 # Types whose constants, where they can be read as one, are of that type beside a value of it.
-_OWN_CONSTANTS: Final = frozenset(
+OWN_CONSTANTS: Final = frozenset(
     {INT4, INT8, NUMERIC, TEXT, DATE, TIMESTAMP, TIMESTAMPTZ, SqlType(Kind.UUID)}
 )
 
@@ -57,7 +57,7 @@ def member_of(
 
 def _member_of(bound: Scalar, values: LiteralValues, context: ExpressionContext) -> Scalar:
     at = values.at
-    if bound.type in _OWN_CONSTANTS:
+    if bound.type in OWN_CONSTANTS:
         known = decode_columns(values, [bound.type])
         if known is not None:
             return _call(bound, known[0], context, at)

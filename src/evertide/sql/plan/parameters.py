@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from evertide.expr.dimensions import dimension_count, with_dimensions
 from evertide.expr.scalar import Parameter
 from evertide.vocab.datum import Datum
 from evertide.vocab.errors import IndeterminateType, UndefinedParameter
@@ -24,6 +25,7 @@ class Parameters:
         self._types: list[SqlType | None] = list(declared)
         self._values = values
         self._needs_values = False
+        self._references: dict[int, int] = {}
 
     @property
     def needs_values(self) -> bool:
@@ -35,6 +37,7 @@ class Parameters:
         if not 0 < number <= MOST_PARAMETERS:
             raise UndefinedParameter(f"there is no parameter ${number}", position=position)
         self._types.extend([None] * (number - len(self._types)))
+        self._references[number - 1] = self._references.get(number - 1, 0) + 1
         return Parameter(number - 1, self._types[number - 1] or UNKNOWN)
 
     def type_of(self, parameter: Parameter) -> SqlType:
@@ -48,6 +51,18 @@ class Parameters:
             settled = _without_modifiers(wanted)
             self._types[parameter.index] = settled
         return Parameter(parameter.index, settled)
+
+    def fit(self, parameter: Parameter, wanted: SqlType) -> Parameter:
+        """A parameter that a client declared as an array, with the dimensions that are wanted.
+
+        Clients cannot tell how many there are. Where the parameter stands elsewhere too, it has
+        been taken for what it was declared.
+        """
+        known, count = self.type_of(parameter), dimension_count(wanted)
+        if known.kind is not Kind.ARRAY or count < 2 or self._references[parameter.index] > 1:
+            return parameter
+        self._types[parameter.index] = with_dimensions(known, count)
+        return Parameter(parameter.index, with_dimensions(known, count))
 
     def value(self, parameter: Parameter) -> Datum:
         """Its value; None, with a note that it is needed, while there is none."""

@@ -1,7 +1,7 @@
 """Statements that steer the session: variables, transactions, prepared statements, cursors."""
 
 from collections.abc import Sequence
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from evertide.expr.functions.cast import CastContext
 from evertide.expr.interval_text import parse_interval
@@ -83,6 +83,8 @@ SessionStatement: TypeAlias = (
     | AlterSystemResetStatement
 )
 
+_OF_ROLES: Final = {"role": "ROLE", "session_authorization": "SESSION AUTHORIZATION"}
+
 
 def plan_session(statement: SessionStatement, query: QueryContext) -> SessionPlan | AlterSystemPlan:
     """Mostly the statement itself in other words: what a variable means is the adapter's to say."""
@@ -90,7 +92,7 @@ def plan_session(statement: SessionStatement, query: QueryContext) -> SessionPla
         case ShowVariableStatement(name=name):
             return ShowVariablePlan(name)
         case SetVariableStatement(name=name, values=values, local=local):
-            return SetVariablePlan(name, values, local)
+            return _set_role(statement) or SetVariablePlan(name, values, local)
         case ResetVariableStatement(name=reset):
             return ResetAllPlan("RESET") if reset is None else _reset(reset)
         case SetTransactionStatement(modes=modes, session=session):
@@ -127,7 +129,26 @@ def plan_session(statement: SessionStatement, query: QueryContext) -> SessionPla
             assert_never(statement)
 
 
-def _reset(name: str) -> SetVariablePlan:
+def _set_role(statement: SetVariableStatement) -> NoticePlan | None:
+    """A session is its role's from its start to its end; that it shall be so again changes nothing.
+
+    None: it is about something else.
+    """
+    words = _OF_ROLES.get(statement.name.lower())
+    if words is None:
+        return None
+    if statement.values in (None, ("none",)):
+        return NoticePlan("SET")
+    raise FeatureNotSupported(
+        f"SET {words} is not supported",
+        hint="Connect as the role, or grant it to the role of this session.",
+        position=position_of(statement.at),
+    )
+
+
+def _reset(name: str) -> SetVariablePlan | NoticePlan:
+    if name.lower() in _OF_ROLES:
+        return NoticePlan("RESET")
     return SetVariablePlan(name, None, local=False, tag="RESET")
 
 

@@ -1,5 +1,6 @@
 """SHOW CREATE: a stored definition as one row."""
 
+from evertide.catalog.builtin.text import redacted
 from evertide.catalog.objects import Cluster, ManagedCluster, UnmanagedCluster, VirtualCluster
 from evertide.catalog.snapshot import Snapshot
 from evertide.expr.interval_text import format_interval
@@ -23,11 +24,16 @@ _DESC = relation_desc(("name", TEXT), ("create_sql", TEXT))
 
 def plan_show_create(statement: ShowCreateStatement, query: QueryContext) -> SelectPlan:
     """The full name of an object and the statement that would create it."""
+    name, create_sql = _shown(statement, query)
+    return _row(name, redacted(create_sql) if statement.redacted else create_sql)
+
+
+def _shown(statement: ShowCreateStatement, query: QueryContext) -> tuple[str, str]:
     snapshot = query.plan.snapshot
     if statement.kind is ObjectKind.CLUSTER:
         name = statement.name.parts[0]
         cluster = resolve_cluster(name, snapshot, at=statement.name.at)
-        return _row(cluster.name, cluster_sql(cluster, snapshot))
+        return cluster.name, cluster_sql(cluster, snapshot)
     if statement.kind not in ITEM_KINDS:
         raise FeatureNotSupported(
             f"SHOW CREATE {statement.kind} is not supported", position=position_of(statement.at)
@@ -35,7 +41,7 @@ def plan_show_create(statement: ShowCreateStatement, query: QueryContext) -> Sel
     use = "SHOW CREATE {} to show {}"
     item = item_of_kind(statement.name, ITEM_KINDS[statement.kind], query.plan.names, use=use)
     shown = shown_definition(parse_statement(item.create_sql))
-    return _row(".".join(name_of(item, snapshot).parts), shown)
+    return ".".join(name_of(item, snapshot).parts), shown
 
 
 def _row(name: str, create_sql: str) -> SelectPlan:

@@ -3,9 +3,11 @@
 from typing import assert_never
 
 from evertide.expr import scalar as typed
+from evertide.expr.dimensions import base_of
 from evertide.expr.functions.cast import CastContext
 from evertide.expr.scalar import Literal, Scalar
 from evertide.sql.plan.coercion import coerce, settle, to_boolean, unify
+from evertide.sql.plan.dimensions import checked_subscripts
 from evertide.sql.plan.expression_context import ExpressionContext
 from evertide.sql.plan.function_call import call_function, call_operator
 from evertide.sql.plan.place import start_of
@@ -33,7 +35,7 @@ from evertide.vocab.errors import (
     SqlSyntaxError,
     UndefinedObject,
 )
-from evertide.vocab.sql_type import INT4, JSONB, TEXT, UNKNOWN, Kind
+from evertide.vocab.sql_type import INT4, JSONB, TEXT, UNKNOWN, Kind, SqlType
 
 # Text is ordered by its bytes; every collation that says so means the same.
 # A slice that is open to the right ends here.
@@ -92,7 +94,7 @@ def bind_elements(node: ArrayConstructor | ListConstructor, context: ExpressionC
     bound = [context.bind(item) for item in node.items]
     ats = [start_of(item) for item in node.items]
     elements, shared = unify(bound, what, context.query, ats=ats)
-    if shared.element is not None and what == "ARRAY":
+    if what == "ARRAY" and shared.kind in (Kind.LIST, Kind.MAP):
         raise FeatureNotSupported(
             f"arrays of {shared.kind.value}s are not supported",
             position=position_of(node.at),
@@ -125,10 +127,24 @@ def bind_map(node: MapConstructor, context: ExpressionContext) -> Scalar:
 
 def bind_subscript(node: Subscript, context: ExpressionContext) -> Scalar:
     """`x[i]` of an array counts from 1; of jsonb it is the operator ->."""
-    operand = context.bind_node(node.operand, context)
+    value, whole = _subscripted(node, context)
+    return checked_subscripts(node, whole, value)
+
+
+def _subscripted(node: Subscript, context: ExpressionContext) -> tuple[Scalar, SqlType]:
+    """The value that a subscript leads to, and the type of what the first one of all was of."""
+    if isinstance(node.operand, Subscript):
+        operand, whole = _subscripted(node.operand, context)
+        if operand.type.kind is not Kind.ARRAY:
+            operand = checked_subscripts(node.operand, whole, operand)
+    else:
+        operand = context.bind_node(node.operand, context)
+        whole = operand.type
     if operand.type == JSONB and not isinstance(node.index, Slice):
         pair = [operand, context.bind(node.index)]
-        return call_operator("->", pair, context.query, at=node.at)
+        return call_operator("->", pair, context.query, at=node.at), whole
+    if whole.kind is Kind.ARRAY and operand.type == base_of(whole):
+        return Literal(None, operand.type), whole  # there are no more dimensions
     if operand.type.kind not in (Kind.ARRAY, Kind.LIST):
         raise DatatypeMismatch(
             f"cannot subscript type {operand.type} because it does not support subscripting",
@@ -140,14 +156,15 @@ def bind_subscript(node: Subscript, context: ExpressionContext) -> Scalar:
                 Literal(end, INT4) if bound is None else _index(bound, context)
                 for bound, end in ((lower, 1), (upper, _LAST))
             ]
-            return call_function("array_slice", [operand, *bounds], context.query, at=node.at)
+            sliced = call_function("array_slice", [operand, *bounds], context.query, at=node.at)
+            return sliced, whole
         case index:
             number = _index(index, context)
             if _counts_from_zero(node.operand, context):
                 one = Literal(1, INT4)
                 number = call_operator("+", [number, one], context.query, at=node.at)
             arguments = [operand, number]
-            return call_function("array_get", arguments, context.query, at=node.at)
+            return call_function("array_get", arguments, context.query, at=node.at), whole
 
 
 def _counts_from_zero(node: Expression, context: ExpressionContext) -> bool:

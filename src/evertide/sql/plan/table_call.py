@@ -4,9 +4,10 @@ In a select list such a call has a value for each row that the function gives, a
 on is repeated for them. Several calls go in step: see `Standing.attach_rows`.
 """
 
+from evertide.expr.functions.extracted_rows import with_columns
 from evertide.expr.functions.resolution import resolve_table_function
 from evertide.expr.functions.row import TableFunction
-from evertide.expr.scalar import Scalar
+from evertide.expr.scalar import Literal, Scalar
 from evertide.expr.transform.fold_scalar import fold_scalar
 from evertide.sql.plan.coercion import unify, with_position
 from evertide.sql.plan.deferred import RowsUse
@@ -50,4 +51,7 @@ def bound_table_call(
     with with_position(node.at):
         found = resolve_table_function(name, [argument.type for argument in arguments])
     coerced = coerced_arguments(found.arguments, arguments, query, at=node.at)
-    return found.function, [fold_scalar(argument) for argument in coerced]
+    given = [fold_scalar(argument) for argument in coerced]
+    constant = given[0].value if given and isinstance(given[0], Literal) else None
+    with with_position(node.at):
+        return with_columns(found.function, constant), given

@@ -18,7 +18,6 @@ from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.deferred import Deferred, fill_places
 from evertide.sql.plan.expression import plain_context
 from evertide.sql.plan.expression_context import Clause
-from evertide.sql.plan.function_call import TABLE_FUNCTIONS
 from evertide.sql.plan.planned import project
 from evertide.sql.plan.scope import Scope, TableName, scope_of
 from evertide.sql.plan.source import Source
@@ -37,7 +36,6 @@ def plan_function_table(table: FunctionTable, query: QueryContext) -> Source:
     names = [function_name(call, query) for call in table.calls]
     shown = names[0] if table.alias is None else table.alias.name
     if len(names) == 1 and not find_table_functions(names[0]):
-        _refuse_missing(names[0], table.calls[0])
         return _value(table.calls[0], shown, table, query)
     deferred = Deferred()
     functions: list[TableFunction] = []
@@ -45,7 +43,6 @@ def plan_function_table(table: FunctionTable, query: QueryContext) -> Source:
     context = plain_context(Scope(), query, Clause.FROM, deferred)
     for name, call in zip(names, table.calls, strict=True):
         if not find_table_functions(name):
-            _refuse_missing(name, call)
             raise FeatureNotSupported(
                 f"function {name}, which gives one value, is not supported in ROWS FROM",
                 position=position_of(call.at),
@@ -67,13 +64,6 @@ def plan_function_table(table: FunctionTable, query: QueryContext) -> Source:
 
 def _columns(function: TableFunction) -> list[ColumnDesc]:
     return [ColumnDesc(name, sql_type) for name, sql_type in function.columns]
-
-
-def _refuse_missing(name: str, call: FunctionCall) -> None:
-    if name in TABLE_FUNCTIONS and not find_table_functions(name):
-        raise FeatureNotSupported(
-            f"table function {name} is not supported", position=position_of(call.at)
-        )
 
 
 def _value(call: FunctionCall, shown: str, table: FunctionTable, query: QueryContext) -> Source:

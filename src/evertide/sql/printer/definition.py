@@ -36,6 +36,7 @@ from evertide.sql.syntax.definition import (
     AlterHistoryStatement,
     AlterOwnerStatement,
     AlterSetClusterStatement,
+    AlterSetSchemaStatement,
     ColumnDefinition,
     CreateClusterReplicaStatement,
     CreateClusterStatement,
@@ -82,6 +83,7 @@ Alter = (
     RenameStatement
     | AlterOwnerStatement
     | AlterSetClusterStatement
+    | AlterSetSchemaStatement
     | AlterHistoryStatement
     | SwapStatement
     | AlterClusterSetStatement
@@ -98,6 +100,7 @@ _ByKind = (
     RenameStatement
     | AlterOwnerStatement
     | AlterSetClusterStatement
+    | AlterSetSchemaStatement
     | AlterHistoryStatement
     | SwapStatement
 )
@@ -123,6 +126,7 @@ def definition(node: DefinitionStatement) -> str:
             RenameStatement()
             | AlterOwnerStatement()
             | AlterSetClusterStatement()
+            | AlterSetSchemaStatement()
             | AlterHistoryStatement()
             | SwapStatement()
             | AlterClusterSetStatement()
@@ -255,6 +259,8 @@ def _alter(node: Alter) -> str:
             return f"{head} OWNER TO {quote_ident(node.role)}"
         case AlterSetClusterStatement():
             return f"{head} SET CLUSTER {quote_ident(node.cluster)}"
+        case AlterSetSchemaStatement():
+            return f"{head} SET SCHEMA {quote_ident(node.schema)}"
         case AlterHistoryStatement(history=None):
             return f"{head} RESET (RETAIN HISTORY)"
         case AlterHistoryStatement(history=history):

@@ -28,7 +28,8 @@ def show(node: ShowStatement) -> str:
         case ShowVariableStatement():
             return f"SHOW {'ALL' if node.name is None else variable(node.name)}"
         case ShowCreateStatement():
-            return f"SHOW CREATE {node.kind} {object_name(node.kind, node.name)}"
+            head = "SHOW REDACTED CREATE" if node.redacted else "SHOW CREATE"
+            return f"{head} {node.kind} {object_name(node.kind, node.name)}"
         case ShowObjectsStatement():
             text = f"SHOW {node.kind}"
             text += "" if node.from_ is None else f" FROM {name(node.from_)}"

@@ -196,6 +196,7 @@ class ShowObjectsStatement:
 class ShowCreateStatement:
     kind: ObjectKind
     name: Name
+    redacted: bool = False  # without the values in the definition
     at: int = field(default=UNPLACED, compare=False, kw_only=True)
 
 

@@ -216,6 +216,17 @@ class AlterSetClusterStatement:
 
 
 @dataclass(frozen=True, slots=True)
+class AlterSetSchemaStatement:
+    """`ALTER kind name SET SCHEMA schema`."""
+
+    kind: ObjectKind
+    name: Name
+    schema: str
+    if_exists: bool = False
+    at: int = field(default=UNPLACED, compare=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
 class AlterHistoryStatement:
     """`ALTER kind name SET (RETAIN HISTORY FOR history)`; None: RESET (RETAIN HISTORY)."""
 
@@ -275,6 +286,7 @@ DefinitionStatement: TypeAlias = (
     | RenameStatement
     | AlterOwnerStatement
     | AlterSetClusterStatement
+    | AlterSetSchemaStatement
     | AlterHistoryStatement
     | SwapStatement
     | AlterClusterSetStatement

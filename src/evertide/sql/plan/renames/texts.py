@@ -115,10 +115,10 @@ class OfSchemas:
 
     def _refuse_ambiguous(self, item: Item, statement: Statement, snapshot: Snapshot) -> None:
         """A column by schema and table is of whichever database has those in the text."""
-        for schema in _qualifying(statement):
+        for schema, *_ in qualifiers(statement):
             if schema in self.schemas and any(
                 parts[:2] != (self.database, schema) and parts[1] == schema
-                for parts in _relations(statement)
+                for parts in relations(statement)
             ):
                 used = f"{self.database}.{schema}"
                 raise _conflict(item, used, f"schema named {schema}", snapshot)
@@ -129,17 +129,17 @@ def _reads_from(item: Item, schemas: Collection[SchemaId], snapshot: Snapshot) -
     return any(found is not None and found.schema_id in schemas for found in below)
 
 
-def _qualifying(statement: Statement) -> Iterator[str]:
-    """Schemas that columns are named by, without their databases."""
+def qualifiers(statement: Statement) -> Iterator[Parts]:
+    """Schemas and relations that columns are named by, without their databases."""
     for part in parts_of(statement):
         match part:
-            case Name(parts=(schema, _, _)) | Star(qualifier=(schema, _)):
-                yield schema
+            case Name(parts=(schema, relation, _)) | Star(qualifier=(schema, relation)):
+                yield schema, relation
             case _:
                 pass
 
 
-def _relations(statement: Statement) -> Iterator[Parts]:
+def relations(statement: Statement) -> Iterator[Parts]:
     """Full names of the relations that a text reads."""
     refs = (part for part in parts_of(statement) if isinstance(part, TableRef))
     return (ref.name.parts for ref in refs if len(ref.name.parts) == 3)

@@ -20,6 +20,7 @@ from evertide.sql.plan.roles.privileges import plan_default_privileges, plan_pri
 from evertide.sql.plan.roles.rights import Needs, on_system
 from evertide.sql.plan.skipped import skipped
 from evertide.sql.resolve import position_of
+from evertide.sql.schema_list import variable_text
 from evertide.sql.syntax.definition import CreateRoleStatement, DropStatement
 from evertide.sql.syntax.password import PasswordClause
 from evertide.sql.syntax.role import (
@@ -133,9 +134,16 @@ def _alter_role(statement: AlterRoleStatement, query: QueryContext) -> RolePlan:
 def _alter_role_set(statement: AlterRoleSetStatement, query: QueryContext) -> RolePlan:
     """Anyone may set what his own sessions start with."""
     role = users_role(statement.name, query.plan.snapshot, at=statement.at)
-    values = None if statement.values is None else ", ".join(statement.values)
     names = [statement.variable] if statement.variable else [name for name, _ in role.variables]
-    ops = tuple(SetRoleVariableOp(role_id=role.role_id, name=name, value=values) for name in names)
+    values = statement.values
+    ops = tuple(
+        SetRoleVariableOp(
+            role_id=role.role_id,
+            name=name,
+            value=None if values is None else variable_text(name, values),
+        )
+        for name in names
+    )
     own = role.role_id == query.plan.role_id
     needs = Needs() if own else _needed(role.superuser, "alter a superuser role")
     return RolePlan("ALTER ROLE", ops, needs)
@@ -158,7 +166,9 @@ def plan_drop_role(statement: DropStatement, query: QueryContext) -> RolePlan:
         if role.role_id == query.plan.role_id:
             raise ObjectInUse("current role cannot be dropped", position=position_of(name.at))
         superuser = superuser or role.superuser
-        ops.append(DropRoleOp(role.role_id))
+        op = DropRoleOp(role.role_id)
+        if op not in ops:  # named twice, dropped once
+            ops.append(op)
     needs = _needed(superuser, "drop a superuser role")
     return RolePlan("DROP ROLE", tuple(ops), needs, tuple(notices))
 

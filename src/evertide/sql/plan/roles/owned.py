@@ -58,6 +58,7 @@ from evertide.vocab.errors import (
     DependentObjectsStillExist,
     FeatureNotSupported,
     InsufficientPrivilege,
+    InternalError,
     Notice,
     UndefinedDatabase,
     UndefinedObject,
@@ -75,7 +76,8 @@ def plan_alter_owner(statement: AlterOwnerStatement, query: QueryContext) -> Rol
     """Both the old owner and the new one must be oneself, or one's group."""
     tag = f"ALTER {statement.kind}"
     if statement.kind is ObjectKind.CLUSTER_REPLICA:
-        raise FeatureNotSupported(
+        # Programs know this refusal by a code that says little.
+        raise InternalError(
             "altering the owner of a cluster replica is not supported",
             position=position_of(statement.at),
         )
