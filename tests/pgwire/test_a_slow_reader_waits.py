@@ -1,5 +1,6 @@
 """Large answers are made as fast as they are read, and nobody else waits for that."""
 
+import contextlib
 import socket
 import threading
 import time
@@ -94,8 +95,9 @@ def test_others_are_served_between_chunks(server: RunningServer) -> None:
 
 
 def _discard(client: RawClient) -> None:
-    while client.socket.recv(65_536):
-        pass
+    with contextlib.suppress(ConnectionError):  # it ends while rows are on their way
+        while client.socket.recv(65_536):
+            pass
 
 
 def test_a_reader_that_never_reads_is_gone() -> None:
