@@ -15,14 +15,23 @@ def database() -> Database:
 
 
 def test_it_is_planned(database: Database) -> None:
-    for call in ("pg_sleep(1 + 1)", "pg_sleep('0.5')", "mz_unsafe.mz_sleep(2)", "pg_sleep(NULL)"):
+    for call in (
+        "pg_sleep(1 + 1)",
+        "pg_sleep('0.5')",
+        "mz_unsafe.mz_sleep(2)",
+        "pg_sleep(NULL)",
+        "pg_sleep(-1)",
+    ):
         assert isinstance(database.plan(f"SELECT {call}"), SelectPlan)
 
 
 REFUSED = [
     ("SELECT §pg_sleep(a) FROM t", "0A000", "needs a constant"),
     ("SELECT §pg_sleep($1)", "0A000", "needs a constant"),
-    ("SELECT §pg_sleep('infinity')", "22023", "needs a finite number"),
+    ("SELECT §pg_sleep('infinity')", "22023", "cannot sleep for Infinity seconds"),
+    ("SELECT §pg_sleep('NaN')", "22023", "cannot sleep for NaN seconds"),
+    ("SELECT §pg_sleep('1e300')", "22023", "cannot sleep for 1e+300 seconds"),
+    ("SELECT §mz_unsafe.mz_sleep(-1)", "22023", "cannot sleep for -1 seconds"),
     ("SELECT §pg_sleep()", "42883", "needs a number of seconds"),
     ("SELECT 1 WHERE §pg_sleep(1) = ''", "0A000", "in SELECT lists only"),
     ("INSERT INTO t VALUES (1, §pg_sleep(1))", "0A000", "in SELECT lists only"),

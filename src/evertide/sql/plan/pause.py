@@ -4,10 +4,10 @@ How long must be known when it is planned: the statement waits once, whatever th
 and without keeping anyone else waiting.
 """
 
-import math
 from typing import Final
 
 from evertide.expr.compile import compile_scalar
+from evertide.expr.float_text import float8_text
 from evertide.expr.functions.cast import CastContext
 from evertide.expr.scalar import ColumnRef, Literal, OuterColumn, Parameter, Scalar, SessionCall
 from evertide.sql.plan.coercion import coerce
@@ -21,6 +21,8 @@ from evertide.vocab.sql_type import FLOAT8, TEXT
 # The name that a pause has in a plan begins so.
 PAUSE: Final = "pg_sleep("
 PAUSES: Final = frozenset({"pg_sleep", "mz_sleep"})
+# Longer ones are no times: what was meant is something else.
+_LONGEST_S: Final = 2.0**64
 _OPEN = (Parameter, SessionCall, ColumnRef, OuterColumn)
 
 
@@ -39,8 +41,11 @@ def bind_pause(name: str, node: FunctionCall, context: ExpressionContext) -> Sca
     if found is None:
         return Literal(None, TEXT)
     assert isinstance(found, float), "it was converted"
-    if not math.isfinite(found):
-        raise InvalidParameterValue(f"{name} needs a finite number", position=position)
+    # PostgreSQL does not wait at all where it should wait for less than nothing.
+    is_refused = found < 0 and name == "mz_sleep"
+    if is_refused or not abs(found) < _LONGEST_S:
+        told = f"cannot sleep for {float8_text(found)} seconds"
+        raise InvalidParameterValue(told, position=position)
     return SessionCall(f"{PAUSE}{max(found, 0.0)!r})", TEXT)
 
 
