@@ -199,14 +199,46 @@ async def test_what_was_used_longest_ago_makes_room(
 
 
 def test_too_many_rows_of_one_key_are_not_kept() -> None:
-    rows = KeyedRows(DESC.types, (0,))
+    rows = KeyedRows(DESC.types, (0,), 1_000_000)
     rows.add([((1, "x", 1.5), MOST_OF_ONE_KEY)])
     with pytest.raises(Unkeepable):
         rows.add([((1, "y", 1.5), 1)])
 
 
 def test_a_row_that_was_not_there_cannot_go() -> None:
-    rows = KeyedRows(DESC.types, (0,))
+    rows = KeyedRows(DESC.types, (0,), 1_000_000)
     rows.add([((1, "x", 0.0), 1)])
     with pytest.raises(Unkeepable):
         rows.add([((1, "x", -0.0), -1)])
+
+
+async def test_what_weighs_too_much_is_not_kept(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In memory, however small it is in the store: there the values of these rows are one."""
+    monkeypatch.setattr(copies_module, "MOST_BYTES", 1_000_000)
+    await table.write([((n, "x" * 50_000, 1.5), 1) for n in range(30)])
+    for _ in range(2 * copies_module.WORTH_IT):
+        assert await table.ask() is None
+        await asyncio.gather(*table.copies.under_way())
+
+
+async def test_a_copy_that_grows_too_heavy_goes(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copies_module, "MOST_BYTES", 1_000_000)
+    await table.write([((1, "x", 1.5), 1)])
+    await table.ask_until_copied()
+    for number in range(4):
+        await table.write([((n, "x" * 50_000, 1.5), 1) for n in range(number * 4, number * 4 + 4)])
+        assert await table.ask() is not None
+    await table.write([((n, "x" * 50_000, 1.5), 1) for n in range(20, 30)])
+    assert await table.ask() is None
+
+
+def test_what_goes_weighs_nothing_any_more() -> None:
+    rows = KeyedRows(DESC.types, (0,), 1_000_000)
+    rows.add([((1, "x" * 1_000, 1.5), 3), ((None, "y", 1.5), 1)])
+    assert rows.size_bytes > 3_000
+    rows.add([((1, "x" * 1_000, 1.5), -3), ((None, "y", 1.5), -1)])
+    assert rows.size_bytes == 0

@@ -106,6 +106,12 @@ DATUMS: dict[SqlType, st.SearchStrategy[Datum]] = {
 }
 for _element in (INT4, NUMERIC, INTERVAL, TEXT, FLOAT8, UINT8):
     DATUMS[array_of(_element)] = st.lists(DATUMS[_element] | st.none(), max_size=3).map(tuple)
+# All that an array of arrays holds are of one length; small numbers make many of them alike.
+DATUMS[array_of(array_of(INT4))] = st.integers(1, 3).flatmap(
+    lambda length: st.lists(st.tuples(*[st.none() | st.integers(0, 1)] * length), max_size=3).map(
+        tuple
+    )
+)
 DATUMS[SqlType(Kind.LIST, element=SqlType(Kind.LIST, element=INT8))] = st.lists(
     st.none() | st.lists(DATUMS[INT8] | st.none(), max_size=2).map(tuple), max_size=2
 ).map(tuple)

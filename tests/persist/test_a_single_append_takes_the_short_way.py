@@ -15,7 +15,7 @@ from typing import cast
 
 import pytest
 
-from evertide.persist.faults import Fenced
+from evertide.persist.faults import Fenced, PersistFault
 from evertide.persist.handle import Append, Appended, AppendOutcome, PersistClient
 from evertide.persist.state import (
     Forgotten,
@@ -54,12 +54,15 @@ class Gate:
         self.statements: list[str] = []
         self.open = threading.Event()
         self.open.set()
+        self.error: Exception | None = None
 
     def __call__(
         self, connection: sqlite3.Connection, statement: str, arguments: tuple[object, ...]
     ) -> int:
         self.statements.append(statement.split()[0])
         assert self.open.wait(60)
+        if self.error is not None:
+            raise self.error
         return commit_transaction(connection, statement, arguments)
 
 
@@ -196,3 +199,17 @@ async def test_large_appends_are_stored_elsewhere(tmp_path: Path) -> None:
         state = await client.state(SHARD)
         assert [batch.inline_bytes for batch in state.batches] == [0]
         assert await client.snapshot(SHARD, desc, ts(0)) == [update]
+
+
+@pytest.mark.parametrize("error", [MemoryError(), sqlite3.OperationalError("disk I/O error")])
+async def test_after_a_fault_the_next_one_has_its_turn(tmp_path: Path, error: Exception) -> None:
+    """Also after what SQLite does not tell as an error of its own: whoever waits is told."""
+    gate = Gate()
+    async with clients(tmp_path, gate) as (first, _):
+        assert isinstance(await put(first, 0), Appended)
+        gate.error = error
+        outcomes = await asyncio.gather(put(first, 1), put(first, 1), return_exceptions=True)
+        assert any(isinstance(outcome, PersistFault) for outcome in outcomes), outcomes
+        gate.error = None
+        upper = (await first.state(SHARD)).upper
+        assert isinstance(await put(first, int(upper)), Appended)

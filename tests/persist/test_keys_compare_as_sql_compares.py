@@ -96,11 +96,20 @@ def compare_ranges(base: SqlType, left: Row, right: Row) -> int:
     return low or compare(base, left[1], right[1]) or (both and bool(left[3]) - bool(right[3]))
 
 
+def compare_dimensions(element: SqlType, left: tuple[Row, ...], right: tuple[Row, ...]) -> int:
+    """All elements in turn; then how many there are; then how many arrays they are in."""
+    flat = [tuple(datum for part in whole for datum in part) for whole in (left, right)]
+    return compare(array_of(element), *flat) or compare_plain(len(left), len(right))
+
+
 def compare(sql_type: SqlType, left: Datum, right: Datum) -> int:
     """SQL's comparison, NULL last."""
     if left is None or right is None:
         return (left is None) - (right is None)
     match sql_type:
+        case SqlType(kind=Kind.ARRAY, element=SqlType(kind=Kind.ARRAY, element=element)):
+            assert element is not None
+            return compare_dimensions(element, left, right)  # type: ignore[arg-type]
         case SqlType(kind=Kind.ARRAY | Kind.LIST):
             assert sql_type.element is not None
             assert isinstance(left, tuple)

@@ -96,7 +96,7 @@ class Appender:
         batch = _batch(one)
         part = inline_part(batch) if one.updates else None
         if one.updates and part is None:
-            return (await self._append_each([one]))[0]
+            return (await self._append_each([one._replace(updates=batch)]))[0]
         made = _Prepared(one, batch, () if part is None else (part,))
         result = await self._machine.apply_one(self._change(made))
         if not isinstance(result, ShardState):

@@ -227,12 +227,17 @@ def _payload(flight: _Flight, rows: Sequence[Row]) -> bytes | None:
     try:
         if count == 1:
             payload = begin + shape.encode(rows[0]) + _FEW_ROWS[1]
-        else:
-            end = _FEW_ROWS[count] if count < len(_FEW_ROWS) else _end(count)
-            payload = b"".join([begin, *map(shape.encode, rows), end])
+            return payload if len(payload) <= CHUNK_BYTES else None
+        parts, room = [begin], CHUNK_BYTES
+        for row in rows:
+            parts.append(shape.encode(row))
+            room -= len(parts[-1])
+            if room < 0:
+                return None
     except Exception:  # noqa: BLE001 - the machine meets it as well, and tells
         return None
-    return payload if len(payload) <= CHUNK_BYTES else None
+    parts.append(_FEW_ROWS[count] if count < len(_FEW_ROWS) else _end(count))
+    return b"".join(parts)
 
 
 def _end(count: int) -> bytes:

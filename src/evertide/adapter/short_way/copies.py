@@ -7,26 +7,29 @@ again and again, and goes when nobody asks any more.
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import structlog
 
-from evertide.adapter.short_way.keyed_rows import KeyedRows, Unkeepable
+from evertide.adapter.short_way.keyed_rows import KeyedRows, TooHeavy, Unkeepable
 from evertide.adapter.short_way.recipe import CopyKey, Recipe
 from evertide.controller.storage import Storage
 from evertide.persist.faults import PersistFault
 from evertide.persist.state import ShardState
+from evertide.vocab.datum import Row
 from evertide.vocab.timestamp import Timestamp, step_forward
 
 # A copy is made when somebody asks for the so many-th time.
 WORTH_IT: Final = 8
-# Collections of more updates, or of more bytes, are asked for where they are.
+# Collections of more updates, or of more bytes in the store, are asked for where they are.
 MOST_ROWS: Final = 100_000
-MOST_BYTES: Final = 16 * 1024**2
-# All copies of one process, as the store counts bytes.
+MOST_STORED_BYTES: Final = 8 * 1024**2
+# What a copy may take of this process's memory, and what all of them may.
+MOST_BYTES: Final = 32 * 1024**2
 MOST_COPIES: Final = 64
-ALL_BYTES: Final = 64 * 1024**2
+ALL_BYTES: Final = 128 * 1024**2
 # More changes at once than these are not brought over one by one: a copy is made anew.
 MOST_CHANGES: Final = 2_000
 # So many changes may be brought over for each time that somebody asks.
@@ -35,8 +38,11 @@ _CHANGES_EACH: Final = 20
 _UNUSED_S: Final = 60.0
 # What could not be copied is not tried again before.
 _REFUSED_S: Final = 10.0
-# So many rows take half a millisecond.
-_STEP_ROWS: Final = 2_000
+_TOO_HEAVY_S: Final = 600.0
+# Others are served between so many rows that come, and so many that go: each of these is looked
+# for among all rows of its key.
+_STEP_ROWS: Final = 1_000
+_STEP_GONE: Final = 50
 
 log = structlog.get_logger()
 
@@ -47,7 +53,6 @@ class Copy:
 
     rows: KeyedRows
     as_of: Timestamp
-    size_bytes: int
     used_s: float
     # The state that was last looked at, and where its last batch ends if that is not beyond as_of.
     state: ShardState
@@ -131,12 +136,13 @@ class Copies:
             self._refuse(key)
             return False
         try:
-            copy.rows.add(zip(columns.rows, columns.diffs, strict=True))
-        except Unkeepable:
-            self._refuse(key)
+            await _bring(copy.rows, list(zip(columns.rows, columns.diffs, strict=True)))
+        except Unkeepable as fault:
+            self._refuse(key, fault)
             return False
         copy.as_of, copy.state, copy.boundary = as_of, state, boundary_of(state, as_of)
         self._copies[key] = copy
+        self._make_room()
         return True
 
     def note_used(self, key: CopyKey, times: int) -> None:
@@ -172,15 +178,16 @@ class Copies:
     async def _made(self, recipe: Recipe, as_of: Timestamp) -> None:
         """Read the collection, in steps between which others are served."""
         key = recipe.copy_key
+        refused: Exception | None = None
         try:
             copy = await self._read(recipe, as_of)
         except (PersistFault, Unkeepable) as fault:
-            log.info("no copy of a collection", shard_id=key[0], reason=str(fault))
-            copy = None
+            log.info("no copy of a collection", shard_id=key[0], reason=repr(fault))
+            copy, refused = None, fault
         finally:
             del self._making[key]
         if copy is None:
-            self._refuse(key)
+            self._refuse(key, refused)
             return
         self._copies[key] = copy
         self._make_room()
@@ -190,35 +197,33 @@ class Copies:
     async def _read(self, recipe: Recipe, as_of: Timestamp) -> Copy | None:
         collection, storage = recipe.collection, self._storage
         state = (await storage.look([collection])).state(collection)
-        size_bytes = sum(batch.size_bytes for batch in state.batches)
+        stored_bytes = sum(batch.size_bytes for batch in state.batches)
         records = sum(batch.rows for batch in state.batches)
-        if records > MOST_ROWS or size_bytes > MOST_BYTES:
+        if records > MOST_ROWS or stored_bytes > MOST_STORED_BYTES:
             return None
         contents = await storage.contents(collection, as_of)
         if contents.errors:
             return None
-        rows = KeyedRows(collection.desc.types, recipe.copy_key[2])
-        found = contents.rows
-        for start in range(0, len(found), _STEP_ROWS):
-            rows.add(found[start : start + _STEP_ROWS])
-            await asyncio.sleep(0)
+        rows = KeyedRows(collection.desc.types, recipe.copy_key[2], MOST_BYTES)
+        await _bring(rows, contents.rows)
         now_s = asyncio.get_running_loop().time()
-        return Copy(rows, as_of, size_bytes, now_s, state, boundary_of(state, as_of))
+        return Copy(rows, as_of, now_s, state, boundary_of(state, as_of))
 
-    def _refuse(self, key: CopyKey) -> None:
+    def _refuse(self, key: CopyKey, why: Exception | None = None) -> None:
         if len(self._refused) > 10 * MOST_COPIES:
             self._refused.clear()
-        self._refused[key] = asyncio.get_running_loop().time() + _REFUSED_S
+        for_s = _TOO_HEAVY_S if isinstance(why, TooHeavy) else _REFUSED_S
+        self._refused[key] = asyncio.get_running_loop().time() + for_s
 
     def _drop(self, key: CopyKey) -> None:
         self._copies.pop(key, None)
 
     def _make_room(self) -> None:
         """What was used longest ago goes."""
-        total = sum(copy.size_bytes for copy in self._copies.values())
+        total = sum(copy.rows.size_bytes for copy in self._copies.values())
         while len(self._copies) > 1 and (len(self._copies) > MOST_COPIES or total > ALL_BYTES):
             _, gone = self._copies.popitem(last=False)
-            total -= gone.size_bytes
+            total -= gone.rows.size_bytes
 
     def _forget_unused(self) -> None:
         loop = asyncio.get_running_loop()
@@ -226,6 +231,18 @@ class Copies:
         for key in unused:
             self._drop(key)
         self._sweep = loop.call_later(_UNUSED_S, self._forget_unused) if self._copies else None
+
+
+async def _bring(rows: KeyedRows, changes: Sequence[tuple[Row, int]]) -> None:
+    """Add changes, and serve others in between; rows go after all that come."""
+    come = [change for change in changes if change[1] > 0]
+    for start in range(0, len(come), _STEP_ROWS):
+        rows.come(come[start : start + _STEP_ROWS])
+        await asyncio.sleep(0)
+    gone = [change for change in changes if change[1] < 0]
+    for start in range(0, len(gone), _STEP_GONE):
+        rows.go(gone[start : start + _STEP_GONE])
+        await asyncio.sleep(0)
 
 
 def _unseen(state: ShardState, copy: Copy) -> int:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from operator import itemgetter
 from typing import Final
 
+from evertide.adapter.temporary.tables import weight_of
 from evertide.persist.coding.updates import row_identity
 from evertide.vocab.datum import Row
 from evertide.vocab.sql_type import SqlType
@@ -16,36 +17,53 @@ class Unkeepable(Exception):
     """A row went that was not there, or there are too many of one key: that is for others."""
 
 
+class TooHeavy(Unkeepable):
+    """The rows take more memory than they may."""
+
+
 class KeyedRows:
     """Rows as often as they are there. Those with a NULL in the key are left out: none asks."""
 
-    def __init__(self, types: tuple[SqlType, ...], columns: Sequence[int]) -> None:
+    def __init__(self, types: tuple[SqlType, ...], columns: Sequence[int], limit: int) -> None:
         self._identity = row_identity(types)
         self._single = len(columns) == 1
         # The value of the column, or a tuple of those of several.
         self._key: Callable[[Row], Hashable] = itemgetter(*columns)
+        self._limit = limit
         self._rows: dict[Hashable, list[Row]] = {}
         # The rows of a key, to be looked at and not kept; None: there are none.
         self.get = self._rows.get
+        # About how much memory they take.
+        self.size_bytes = 0
 
     def add(self, changes: Iterable[tuple[Row, int]]) -> None:
         """Rows that come and go, in any order if none is there less than zero times after all."""
-        rows, gone = self._rows, []
-        for row, diff in changes:
-            if diff < 0:
-                gone.append((row, -diff))
-                continue
+        changes = list(changes)
+        self.come([change for change in changes if change[1] > 0])
+        self.go([change for change in changes if change[1] < 0])
+
+    def come(self, changes: Sequence[tuple[Row, int]]) -> None:
+        """Rows with how many more of them there are."""
+        rows = self._rows
+        for row, times in changes:
+            self.size_bytes += weight_of(((row, 1),)) * times
+            if self.size_bytes > self._limit:
+                raise TooHeavy
             key = self._key(row)
             if self._has_null(key):
                 continue
             found = rows.get(key)
             if found is None:
                 found = rows[key] = []
-            if len(found) + diff > MOST_OF_ONE_KEY:
+            if len(found) + times > MOST_OF_ONE_KEY:
                 raise Unkeepable
-            found.extend([row] * diff)
-        for row, times in gone:
-            self._remove(row, times)
+            found.extend([row] * times)
+
+    def go(self, changes: Sequence[tuple[Row, int]]) -> None:
+        """Rows with how many fewer of them there are, as a number below zero."""
+        for row, diff in changes:
+            self.size_bytes += weight_of(((row, 1),)) * diff
+            self._remove(row, -diff)
 
     def _has_null(self, key: Hashable) -> bool:
         return key is None if self._single else isinstance(key, tuple) and None in key

@@ -12,6 +12,7 @@ representation and are equal in SQL have one key; a key therefore does not decod
     interval                 its span in microseconds, 12 bytes
     uuid                     its 16 bytes
     arrays, lists            keys of the elements, then 00
+    arrays of arrays         keys of the innermost elements, then 00 and all lengths but the last
     maps                     keys of key and value in turn, then 00
     ranges                   00 if empty, else 01 and the bounds' keys; see _range_encoder
     jsonb                    PostgreSQL's btree order; see _json_key
@@ -21,6 +22,7 @@ import json
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import lru_cache
+from itertools import chain
 from struct import Struct
 from typing import Final, TypeAlias, TypeVar, cast
 
@@ -72,6 +74,8 @@ def row_key_encoder(types: tuple[SqlType, ...]) -> Callable[[Row], bytes]:
 @lru_cache(maxsize=4096)
 def key_encoder(sql_type: SqlType) -> KeyEncoder:
     """encode_key for loops: the type is looked at once."""
+    if sql_type.kind is Kind.ARRAY and sql_type.element and sql_type.element.kind is Kind.ARRAY:
+        return _dimensions_encoder(sql_type)
     if sql_type.kind in (Kind.ARRAY, Kind.LIST):
         assert sql_type.element is not None, "an array or list has an element type"
         return _sequence_encoder(key_encoder(sql_type.element))
@@ -96,6 +100,32 @@ def _sequence_encoder(encode: KeyEncoder) -> KeyEncoder:
         return b"\x01" + b"".join([encode(datum) for datum in datums]) + b"\x00"
 
     return _nullable(sequence_key)
+
+
+def _dimensions_encoder(sql_type: SqlType) -> KeyEncoder:
+    """Arrays of arrays of one length: element by element, then by their number, then by lengths.
+
+    As many elements and the same lengths but the last make the last length the same, too. An array
+    that is NULL stands within another only on the way to array_agg, which refuses it: 03, hence
+    after all others, and the parts' keys.
+    """
+    of_parts = _sequence_encoder(key_encoder(cast(SqlType, sql_type.element)))
+    depth = 0
+    while sql_type.kind is Kind.ARRAY and sql_type.element is not None:
+        depth, sql_type = depth + 1, sql_type.element
+    encode = key_encoder(sql_type)
+
+    def dimensions_key(parts: tuple[Datum, ...]) -> bytes:
+        lengths, within = b"", parts
+        for _ in range(depth - 1):
+            if None in within:
+                return b"\x01\x03" + of_parts(parts)
+            if within:
+                lengths += len(within).to_bytes(4, "big")
+            within = tuple(chain.from_iterable(cast("tuple[Row, ...]", within)))
+        return b"\x01" + b"".join([encode(datum) for datum in within]) + b"\x00" + lengths
+
+    return _nullable(dimensions_key)
 
 
 def _map_encoder(encode: KeyEncoder) -> KeyEncoder:

@@ -135,15 +135,21 @@ class SqliteWriter:
                 group, ended = self._next_group()
                 try:
                     outcomes = self._run_group(connection, group)
-                except (sqlite3.Error, PersistFault) as error:
+                except (sqlite3.Error, PersistFault, MemoryError) as error:
                     _give_up(connection)
-                    told = error if isinstance(error, PersistFault) else fault_of(error, self._path)
-                    outcomes = [Failed(told)] * len(group)
+                    outcomes = [Failed(self._told(error))] * len(group)
                 deliver(group, outcomes)
                 self._tell_others(group, outcomes)
         finally:
             self._ended = True
             connection.close()
+
+    def _told(self, error: sqlite3.Error | PersistFault | MemoryError) -> PersistFault:
+        if isinstance(error, PersistFault):
+            return error
+        if isinstance(error, MemoryError):  # so SQLite's own want of memory is raised
+            error = sqlite3.OperationalError("out of memory")
+        return fault_of(error, self._path)
 
     def _tell_others(self, group: Sequence[Request], outcomes: Sequence[Outcome]) -> None:
         """What was changed by those who say what they change."""
