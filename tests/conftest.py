@@ -22,6 +22,9 @@ FOLDER_MARKERS = {
     "views": "spark",
 }
 
+# Where every tick is a job of Spark's, a test takes a minute and more, several if much else runs.
+JOBS_TIMEOUT_S = 900
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite-golden", action="store_true", help="rewrite golden files")
@@ -34,6 +37,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folder = item.path.relative_to(TESTS).parts[0]
         if folder in FOLDER_MARKERS:
             item.add_marker(FOLDER_MARKERS[folder])
+        if folder == "views" and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(JOBS_TIMEOUT_S))
     items.sort(key=_cost)
 
 
