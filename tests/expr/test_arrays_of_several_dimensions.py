@@ -5,6 +5,7 @@ differs is listed beside what it gives here.
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import psycopg
 import pytest
@@ -17,6 +18,13 @@ from evertide.vocab.sql_type import INT4, TEXT, array_of
 from tests.sql.database import Database, new_database
 
 SQUARE = "ARRAY[[1,2],[3,4]]"
+# Element by element, then by how many there are, then by the lengths of dimensions.
+ORDERED = [
+    "'{}'", "'{{1}}'", "'{{1,2}}'", "'{{1},{2}}'", "'{{1,2,3}}'", "'{{1,2},{3,4}}'",
+    "'{{1,2},{3,4}}'", "'{{1,2},{3,NULL}}'", "'{{1},{NULL}}'", "'{{2}}'", "'{{NULL,1}}'",
+    "'{{NULL},{1}}'", "'{{NULL,NULL}}'",
+]  # fmt: skip
+ROWS = ", ".join(f"({text}::int[][])" for text in (*ORDERED[::2], *ORDERED[1::2]))
 ALIKE = [
     SQUARE,
     "ARRAY[ARRAY[1,2],ARRAY[3,4]]",
@@ -25,6 +33,11 @@ ALIKE = [
     "ARRAY[ARRAY[1,2],ARRAY[3]]",
     "ARRAY[ARRAY[1,2],NULL]",
     "ARRAY[ARRAY[]::int[]]",
+    "ARRAY[NULL::int[]]",
+    "ARRAY[NULL::int[], ARRAY[]::int[]]",
+    "ARRAY[NULL::int[], ARRAY[1]]",
+    "ARRAY[NULL::int[][], NULL]",
+    "'{{1},NULL}'::int[][]",
     "'{{1,2},{3,4}}'::int[]",
     "'[1:1][1:2]={{1,2}}'::int[]",
     "'{ {1 , 2}, {NULL,4}}'::int[][]",
@@ -58,6 +71,16 @@ ALIKE = [
     f"{SQUARE} = ARRAY[[1,2],[3,5]]",
     f"{SQUARE} <> ARRAY[[1,2]]",
     f"{SQUARE} < ARRAY[[1,2],[4,0]]",
+    *(
+        f"{left}::int[][] {operator} {right}::int[][]"
+        for left, right in pairwise(ORDERED)
+        for operator in ("<", "=", ">")
+    ),
+    "greatest(ARRAY[[1,2,3]], ARRAY[[1,2],[3,4]])",
+    f"(SELECT array_agg(v::text ORDER BY v) FROM (VALUES {ROWS}) t (v))",
+    f"(SELECT array_agg(v::text ORDER BY v DESC) FROM (VALUES {ROWS}) t (v))",
+    "(SELECT min(v) FROM (VALUES (ARRAY[[1],[2]]), (ARRAY[[1,2]])) t (v))",
+    "(SELECT max(v) FROM (VALUES (ARRAY[[1],[2]]), (ARRAY[[1,2]])) t (v))",
     f"{SQUARE} || ARRAY[[5,6]]",
     f"{SQUARE} || ARRAY[5,6]",
     f"ARRAY[5,6] || {SQUARE}",
@@ -90,6 +113,7 @@ ALIKE = [
 DIFFERENT = {
     "NULL::int[][][][][][][]": "54000",
     "'{1,2}'::int[][]": "22P02",
+    "'{NULL}'::int[][]": "22P02",
     f"({SQUARE})[1:1][2:2]": "0A000",
     f"{SQUARE} = ARRAY[1,2]": "42883",
 }
@@ -141,6 +165,13 @@ def test_what_differs_is_told(
     found = answer(expression, database)
     assert found == expected
     assert found != theirs(expression, postgres)
+
+
+@pytest.mark.parametrize("text", ["{1,2}", "{{1,2},3}", "{{1,2},{3}}", "{{1,2},{3", "1"])
+def test_a_malformed_text_is_named_whole(text: str, database: Database) -> None:
+    with pytest.raises(SqlError) as raised:
+        database.query(f"SELECT '{text}'::int[][]")
+    assert raised.value.message == f'malformed array literal: "{text}"'
 
 
 def test_a_column_holds_arrays_of_its_dimensions(database: Database) -> None:

@@ -1,5 +1,7 @@
 """Functions that PostgreSQL has not, against values published elsewhere or worked out by hand."""
 
+import csv
+
 import pytest
 
 from evertide.expr.functions.table import by_signature
@@ -131,3 +133,15 @@ def test_what_cannot_be_is_told(call: str, code: str, message: str, database: Da
         database.query(f"SELECT f.* FROM (SELECT 1 AS n) t, LATERAL {call} f")
     assert raised.value.code == code
     assert message in raised.value.message
+
+
+def test_a_field_of_csv_has_a_limit(database: Database) -> None:
+    """Texts joined from several are longer than what one call makes."""
+    before = csv.field_size_limit(100)
+    try:
+        assert len(database.query("SELECT * FROM csv_extract(1, repeat('x', 100))")) == 1
+        with pytest.raises(SqlError, match="csv_extract cannot read its text: field larger") as e:
+            database.query("SELECT * FROM csv_extract(1, repeat('x', 60) || repeat('x', 60))")
+    finally:
+        csv.field_size_limit(before)
+    assert e.value.code == "22P04"

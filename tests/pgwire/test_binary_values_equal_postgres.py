@@ -128,6 +128,21 @@ def test_each_type(postgres: psycopg.Connection, sql_type: SqlType, texts: list[
 
 
 @pytest.mark.parametrize(
+    "dimensions",
+    ["", "0000000000000001", "0000000000000000", "00000000000000010000000300000001",
+     "00000003000000050000000000000001"],
+)  # fmt: skip
+def test_no_elements_make_the_empty_array(postgres: psycopg.Connection, dimensions: str) -> None:
+    """However many dimensions a client writes for them, and wherever those begin."""
+    count = len(dimensions) // 16
+    body = bytes.fromhex(f"{count:08x}0000000000000017" + dimensions)
+    found = postgres.pgconn.exec_params(b"SELECT $1::int4[]", [body], [1007], [1])
+    assert found.get_value(0, 0) == b"{}", found.error_message
+    for sql_type in (array_of(INT4), array_of(array_of(INT4))):
+        assert parameter_decoder(sql_type, BINARY_FORMAT)(body) == ()
+
+
+@pytest.mark.parametrize(
     ("sql_type", "datum", "body"),
     [
         (SqlType(Kind.UINT2), 65_535, "ffff"),
@@ -176,6 +191,10 @@ def test_text_format_is_that_of_the_expression_room() -> None:
         (array_of(INT4), "00000002" "00000000" "00000017" "0000000100000001" * 2, "0A000"),
         (array_of(INT4), "00000001" "00000000" "00000017" "0000000100000000" "ffffffff", "0A000"),
         (array_of(INT4), "00000001" "00000000" "00000017" "7fffffff00000001" "ffffffff", "22P03"),
+        (array_of(INT4), "00000001" "00000000" "00000017" "ffffffff00000001", "22P03"),
+        (array_of(INT4), "000000020000000000000017" "0000000000000001fffffffe00000001", "22P03"),
+        (array_of(INT4), "00000001" "00000000" "00000017" "0000000000000001" "ffffffff", "22P03"),
+        (array_of(INT4), "00000007" "00000000" "00000017" "0000000000000001" * 7, "22P03"),
         (array_of(INT4), "00000001" "00000000" "00000017" "0000000100000001" "00000009", "22P03"),
     ],
 )  # fmt: skip

@@ -61,6 +61,10 @@ def braces_end(text: str, start: int) -> int | None:
     return None
 
 
+class MalformedLiteral(InvalidTextRepresentation):
+    """The braces, commas and quotes are at fault, not some element."""
+
+
 class ArrayReader:
     """Reads one array literal."""
 
@@ -91,8 +95,8 @@ class ArrayReader:
             raise self._malformed()
         return elements
 
-    def _malformed(self) -> InvalidTextRepresentation:
-        return InvalidTextRepresentation(f'malformed {self._type_word} literal: "{self._text}"')
+    def _malformed(self) -> MalformedLiteral:
+        return MalformedLiteral(f'malformed {self._type_word} literal: "{self._text}"')
 
     def _peek(self) -> str:
         return self._text[self._position : self._position + 1]

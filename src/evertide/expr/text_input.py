@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from evertide.expr.array_text import ArrayReader
+from evertide.expr.array_text import ArrayReader, MalformedLiteral
 from evertide.expr.datetime_text import (
     parse_date,
     parse_time,
@@ -129,9 +129,12 @@ def _dimensions_parser(sql_type: SqlType, parse_element: Parser) -> Parser:
     count = dimension_count(sql_type)
 
     def parse(text: str) -> Datum:
-        found = regular(ArrayReader(text, parse_element, braced=True).read(), count)
+        try:
+            found = regular(ArrayReader(text, parse_element, braced=True).read(), count)
+        except MalformedLiteral:  # some part of it, perhaps: the whole is what was written
+            raise MalformedLiteral(f'malformed array literal: "{text}"') from None
         if found is None:  # or there is a NULL where an array should be
-            raise InvalidTextRepresentation(
+            raise MalformedLiteral(
                 f'malformed array literal: "{text}"',
                 detail="Multidimensional arrays must have sub-arrays with matching dimensions.",
             )

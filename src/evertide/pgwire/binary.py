@@ -13,7 +13,14 @@ from struct import Struct
 from struct import error as StructError
 from typing import TypeAlias
 
-from evertide.expr.dimensions import base_of, dimension_count, flat, lengths_of, nested
+from evertide.expr.dimensions import (
+    MOST_DIMENSIONS,
+    base_of,
+    dimension_count,
+    flat,
+    lengths_of,
+    nested,
+)
 from evertide.expr.text_input import parser
 from evertide.expr.text_output import formatter
 from evertide.pgwire.codec import decode_text
@@ -347,12 +354,8 @@ def _decode_array(decode_element: Decoder, sql_type: SqlType, raw: bytes) -> Dat
         dimensions, _has_null, element_oid = _ARRAY_HEADER.unpack_from(raw)
         if element_oid != base_of(sql_type).oid:
             raise _malformed(str(sql_type))
-        if dimensions == 0:
-            return ()
-        if dimensions != dimension_count(sql_type):
-            raise FeatureNotSupported(
-                f"an array of {dimensions} dimensions is not of type {sql_type}"
-            )
+        if not 0 <= dimensions <= MOST_DIMENSIONS:
+            raise _malformed(str(sql_type))
         at = _ARRAY_HEADER.size
         bounds = []
         for _ in range(dimensions):
@@ -360,11 +363,17 @@ def _decode_array(decode_element: Decoder, sql_type: SqlType, raw: bytes) -> Dat
             at += _ARRAY_DIMENSION.size
     except StructError:
         raise _malformed(str(sql_type)) from None
+    lengths = tuple(length for length, _ in bounds)
+    # Whatever is said of its dimensions and where they begin, without elements it is empty.
+    is_empty = not lengths or 0 in lengths
+    if any(length < 0 for length in lengths) or (is_empty and at < len(raw)):
+        raise _malformed(str(sql_type))
+    if is_empty:
+        return ()
+    if dimensions != dimension_count(sql_type):
+        raise FeatureNotSupported(f"an array of {dimensions} dimensions is not of type {sql_type}")
     if any(lower_bound != 1 for _, lower_bound in bounds):
         raise FeatureNotSupported("arrays must begin at 1")
-    lengths = tuple(length for length, _ in bounds)
-    if min(lengths) < 1:
-        raise _malformed(str(sql_type))
     elements = _decode_elements(decode_element, sql_type, prod(lengths), raw[at:])
     return nested(list(elements), lengths)
 

@@ -1,11 +1,12 @@
 """Functions of arrays, once per element type. Arrays have one dimension and begin at 1."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from evertide.expr.functions.build import total
+from evertide.expr.functions.build import partial, total
 from evertide.expr.functions.members import Elements, Members, same_element
 from evertide.expr.functions.row import ScalarFunction
+from evertide.expr.functions.text import check_length
 from evertide.expr.functions.type_groups import SCALARS, TEXT_ARRAY
 from evertide.expr.text_output import formatter
 from evertide.vocab.datum import Datum
@@ -136,23 +137,32 @@ def array_rows(element: SqlType) -> list[ScalarFunction]:
     return [row for family in families for row in family(element)]
 
 
+def joined_text(parts: Sequence[str | None], separator: str) -> str:
+    """What is not NULL, with the separator between."""
+    texts = [part for part in parts if part is not None]
+    check_length(sum(map(len, texts)) + len(separator) * max(len(texts) - 1, 0))
+    return separator.join(texts)
+
+
 def _text_rows(element: SqlType) -> list[ScalarFunction]:
     array, write = array_of(element), formatter(element)
 
     def to_text(elements: Elements, separator: str | None, null: str | None = None) -> str | None:
         if separator is None:
             return None
-        parts = [null if part is None else write(part) for part in elements]
-        return separator.join(part for part in parts if part is not None)
+        return joined_text([null if part is None else write(part) for part in elements], separator)
 
     def to_text_lenient(
         elements: Elements | None, separator: str | None, null: str | None
     ) -> str | None:
         return None if elements is None else to_text(elements, separator, null)
 
+    texts = (array, TEXT, TEXT)
     return [
-        total("array_to_string", (array, TEXT), TEXT, to_text),
-        _lenient("array_to_string", (array, TEXT, TEXT), TEXT, to_text_lenient),
+        partial("array_to_string", (array, TEXT), TEXT, to_text),
+        ScalarFunction(
+            "array_to_string", texts, TEXT, to_text_lenient, strict=False, fallible=True
+        ),
     ]
 
 

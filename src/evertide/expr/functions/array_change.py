@@ -7,6 +7,7 @@ from evertide.expr.data_errors import ArraySubscriptError
 from evertide.expr.functions.build import partial, total
 from evertide.expr.functions.members import Elements, same_element
 from evertide.expr.functions.row import ScalarFunction
+from evertide.expr.functions.text import check_length
 from evertide.expr.functions.type_groups import SCALARS
 from evertide.vocab.datum import Datum
 from evertide.vocab.errors import FeatureNotSupported, NullValueNotAllowed, ProgramLimitExceeded
@@ -39,7 +40,15 @@ def _filled(value: Datum, sizes: Elements | None) -> Elements:
     assert isinstance(size, int), "an array of integers has integers"
     if not 0 <= size <= _MOST_ELEMENTS:
         raise ProgramLimitExceeded(f"array size exceeds the maximum allowed ({_MOST_ELEMENTS})")
+    check_length(size * _weight(value))
     return (value,) * size
+
+
+def _weight(value: Datum) -> int:
+    """How much text it is, at least. An array holds it once, but whoever writes it, many times."""
+    if isinstance(value, tuple):
+        return sum(map(_weight, value))
+    return len(value) if isinstance(value, str | bytes) else 1
 
 
 def _filled_from(value: Datum, sizes: Elements | None, starts: Elements | None) -> Elements:
@@ -66,6 +75,7 @@ def _lenient(
 def _array_rows(element: SqlType) -> list[ScalarFunction]:
     array, same = array_of(element), same_element(element)
     one, two = (element, _INTS), (element, _INTS, _INTS)
+    three = (array, element, element)
 
     def positions(elements: Elements | None, wanted: Datum) -> Elements | None:
         if elements is None:
@@ -75,11 +85,13 @@ def _array_rows(element: SqlType) -> list[ScalarFunction]:
     def replaced(elements: Elements | None, old: Datum, new: Datum) -> Elements | None:
         if elements is None:
             return None
-        return tuple(new if same(one, old) else one for one in elements)
+        found = [same(one, old) for one in elements]
+        check_length(found.count(True) * _weight(new))
+        return tuple(new if hit else one for one, hit in zip(elements, found, strict=True))
 
     return [
         _lenient("array_positions", (array, element), array_of(INT4), positions),
-        _lenient("array_replace", (array, element, element), array, replaced),
+        ScalarFunction("array_replace", three, array, replaced, strict=False, fallible=True),
         partial("trim_array", (array, INT4), array, _trim),
         ScalarFunction("array_fill", one, array, _filled, strict=False, fallible=True),
         ScalarFunction("array_fill", two, array, _filled_from, strict=False, fallible=True),

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from evertide.expr.data_errors import ArraySubscriptError
 from evertide.expr.dimensions import base_of, dimension_count, flat, lengths_of, regular
-from evertide.expr.functions.build import total
+from evertide.expr.functions.array import joined_text
+from evertide.expr.functions.build import partial, total
 from evertide.expr.functions.members import Elements, Members
 from evertide.expr.functions.row import ScalarFunction
 from evertide.expr.text_output import formatter
@@ -68,7 +69,7 @@ def _element_rows(array: SqlType) -> list[ScalarFunction]:
 
     def to_text(elements: Elements, separator: str, null: str | None = None) -> str:
         parts = [null if part is None else write(part) for part in flat(elements, count)]
-        return separator.join(part for part in parts if part is not None)
+        return joined_text(parts, separator)
 
     def to_text_lenient(
         elements: Elements | None, separator: str | None, null: str | None
@@ -84,8 +85,10 @@ def _element_rows(array: SqlType) -> list[ScalarFunction]:
         total("@>", (array, array), BOOL, of_all(members.holds_all)),
         total("<@", (array, array), BOOL, of_all(held_by)),
         total("&&", (array, array), BOOL, of_all(members.overlap)),
-        total("array_to_string", (array, TEXT), TEXT, to_text),
-        ScalarFunction("array_to_string", texts, TEXT, to_text_lenient, strict=False),
+        partial("array_to_string", (array, TEXT), TEXT, to_text),
+        ScalarFunction(
+            "array_to_string", texts, TEXT, to_text_lenient, strict=False, fallible=True
+        ),
     ]
 
 
@@ -100,6 +103,8 @@ def _build_rows(array: SqlType) -> list[ScalarFunction]:
         return found
 
     def construct(*elements: Datum) -> Elements:
+        if not any(elements):
+            return ()  # of NULLs and empty arrays
         return checked(
             elements,
             "multidimensional arrays must have array expressions with matching dimensions",

@@ -15,20 +15,25 @@ from evertide.expr.functions.regex import first_groups, group_count
 from evertide.expr.functions.row import TableFunction
 from evertide.expr.functions.text import MAX_CHARACTERS
 from evertide.vocab.datum import Datum, Row
-from evertide.vocab.errors import InvalidParameterValue
+from evertide.vocab.errors import BadCopyFileFormat, InvalidParameterValue
 from evertide.vocab.sql_type import INT4, TEXT, SqlType
 
 # As many columns as a relation of PostgreSQL may have.
 _MOST_COLUMNS: Final = 1_600
 _SIGNATURE: Final = re.compile(r"(csv_extract|regexp_extract)\[(\d+)\]\(.*\)")
 
-# Fields are bounded by the texts that hold them.
+# Texts made by one call are no longer; those joined from several may be, and are refused.
 csv.field_size_limit(MAX_CHARACTERS)
 
 
 def _fields(width: int, _width: int, text: str) -> Iterator[Row]:
     """Lines of another number of fields are passed over, and so are empty ones."""
-    return (tuple(line) for line in csv.reader(StringIO(text, newline="")) if len(line) == width)
+    try:
+        for line in csv.reader(StringIO(text, newline="")):
+            if len(line) == width:
+                yield tuple(line)
+    except csv.Error as error:
+        raise BadCopyFileFormat(f"csv_extract cannot read its text: {error}") from None
 
 
 def _groups(_width: int, pattern: str, text: str) -> Iterator[Row]:

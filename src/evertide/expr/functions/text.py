@@ -18,7 +18,8 @@ _LAST_SURROGATE: Final = 0xDFFF
 _FIRST_SURROGATE: Final = 0xD800
 
 
-def _check_length(characters: int) -> None:
+def check_length(characters: int) -> None:
+    """Refuse to make so much text in one call."""
     if characters > MAX_CHARACTERS:
         raise ProgramLimitExceeded("requested length too large")
 
@@ -63,7 +64,7 @@ def _trim_right(text: str, characters: str = " ") -> str:
 def _replace(text: str, old: str, new: str) -> str:
     if not old:
         return text
-    _check_length(len(text) + text.count(old) * max(len(new) - len(old), 0))
+    check_length(len(text) + text.count(old) * max(len(new) - len(old), 0))
     return text.replace(old, new)
 
 
@@ -81,12 +82,12 @@ def split_part(text: str, delimiter: str, field: int) -> str:
 
 
 def _repeat(text: str, count: int) -> str:
-    _check_length(len(text) * max(count, 0))
+    check_length(len(text) * max(count, 0))
     return text * max(count, 0)
 
 
 def _fill(length: int, fill: str) -> str:
-    _check_length(length)
+    check_length(length)
     return (fill * (length // len(fill) + 1))[:length] if fill and length > 0 else ""
 
 
