@@ -4,13 +4,15 @@ nothing else: every definition reads what it read before.
 Method: statements over a catalog in memory; each definition's rows before and after.
 """
 
+import msgspec
 import pytest
 
-from evertide.catalog.objects import AuditEvent, Item
+from evertide.catalog.objects import AuditEvent, CatalogUpdate, Item
 from evertide.catalog.transact import transact
 from evertide.sql.plan.plans import NoticePlan
 from evertide.sql.plan.roles.plans import RolePlan
 from evertide.vocab.errors import SqlError
+from evertide.vocab.timestamp import Timestamp
 from tests.sql.database import Database, new_database
 
 VIEWS = {
@@ -79,6 +81,28 @@ def test_indexes_go_with_their_relation(database: Database) -> None:
     assert "materialize.public.r REPLACING materialize.s.m " in named(database, "r").create_sql
 
 
+def test_an_index_that_comes_back_is_where_its_relation_went(database: Database) -> None:
+    database.run("DROP INDEX i; ALTER TABLE t SET SCHEMA s; UNDROP INDEX i")
+    assert place(database, "i") == "s"
+    database.run("DROP TABLE s.t CASCADE; UNDROP TABLE s.t")
+    assert place(database, "i") == "s"
+    database.run("ALTER TABLE s.t SET SCHEMA public")
+    assert place(database, "i") == "public"
+
+
+def test_an_index_that_is_there_already_stays(database: Database) -> None:
+    index, schema = named(database, "i"), database.snapshot.schemas[named(database, "t").schema_id]
+    database.run("ALTER TABLE t SET SCHEMA s")
+    # As it was left when indexes that came back did so where they had been.
+    moved = named(database, "i")
+    left = msgspec.structs.replace(moved, schema_id=schema.schema_id)
+    updates = [CatalogUpdate(moved, -1), CatalogUpdate(left, 1)]
+    upper = Timestamp(database.snapshot.upper + 1)
+    database.snapshot = database.snapshot.apply(updates, upper)
+    database.run("ALTER TABLE s.t SET SCHEMA public")
+    assert named(database, "i") == index
+
+
 def test_names_of_the_old_place_are_gone(database: Database) -> None:
     database.run("ALTER VIEW other.plain SET SCHEMA s")
     with pytest.raises(SqlError, match=r"unknown catalog item 'other.plain'"):
@@ -90,6 +114,9 @@ def test_secrets_move(database: Database) -> None:
     database.run("CREATE SECRET k AS 'x'; ALTER SECRET k SET SCHEMA s; ALTER SECRET s.k AS 'y'")
     (secret,) = database.snapshot.secrets.values()
     assert database.snapshot.schemas[secret.schema_id].name == "s"
+    # Types do not share their names with secrets.
+    database.run("CREATE TYPE k AS LIST (ELEMENT TYPE = int4); ALTER TYPE k SET SCHEMA s")
+    assert place(database, "k") == "s"
 
 
 def test_where_it_is_already_nothing_happens(database: Database) -> None:

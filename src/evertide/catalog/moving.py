@@ -22,7 +22,8 @@ def move_to_schema(draft: Draft, op: MoveToSchemaOp) -> None:
         return
     parts = draft.snapshot.indexes_on(found.item_id) if isinstance(found, Item) else []
     for one in (found, *parts):
-        _move(draft, one, op.schema_id)
+        if one.schema_id != op.schema_id:
+            _move(draft, one, op.schema_id)
     rewrite(draft, op.items_sql)
 
 

@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 
 from evertide.sql.rebuild import parts_of, with_changed_parts
 from evertide.sql.syntax.expression import Name, Star, TypeName
-from evertide.sql.syntax.query import CommonTable, JoinUsing, TableAlias, TableRef
+from evertide.sql.syntax.query import CommonTable, FunctionTable, JoinUsing, TableAlias, TableRef
 
 NodeT = TypeVar("NodeT")
 Parts = tuple[str, ...]
@@ -30,7 +30,7 @@ def with_renamed_item(node: NodeT, old: Parts, name: str) -> NodeT:
         seen.look(part)
     if seen.reads and seen.another:
         raise AmbiguousName
-    return _Rewriting(old, name, aliased=seen.taken).of(node)
+    return _Rewriting(old, name, named=seen.reads, aliased=seen.taken).of(node)
 
 
 @dataclass(slots=True)
@@ -54,6 +54,9 @@ class _Seen:
                     self.taken = self.taken or parts[-1] == self.name
             case TableAlias(name=known) | CommonTable(name=known) | JoinUsing(alias=str(known)):
                 self.taken = self.taken or known in (last, self.name)
+            case FunctionTable(calls=calls, alias=None):
+                named = {call.name.parts[-1] for call in calls}
+                self.taken = self.taken or not named.isdisjoint((last, self.name))
             case Name(parts=(known,)):
                 # Perhaps a column, perhaps the relation's whole row.
                 self.taken = self.taken or known == last
@@ -67,6 +70,7 @@ class _Seen:
 class _Rewriting:
     old: Parts
     name: str
+    named: bool  # columns can be named by it
     aliased: bool
 
     def of(self, node: NodeT) -> NodeT:
@@ -92,7 +96,7 @@ class _Rewriting:
         return replace(node, name=Name((*self.old[:-1], self.name)), alias=alias)
 
     def _means(self, qualifier: Parts) -> bool:
-        return bool(qualifier) and qualifier == self.old[-len(qualifier) :]
+        return self.named and bool(qualifier) and qualifier == self.old[-len(qualifier) :]
 
     def _qualifier(self, qualifier: Parts) -> Parts:
         return qualifier[-1:] if self.aliased else (*qualifier[:-1], self.name)

@@ -151,10 +151,12 @@ def _settled(held: Held, snapshot: Snapshot) -> Held:
     """What is left over this snapshot, which others may have changed.
 
     What depended on something that they dropped is gone with it, and what they renamed has its new
-    name in the texts of views.
+    name in the texts of views; a view that would mean something else by that is gone, too.
     """
-    gone: set[str] = set()
     items = held.items
+    names = {**held.names, **names_now(items, snapshot)}
+    texts = {item.item_id: with_names(item, held.names, names) for item in items}
+    gone: set[str] = {item_id for item_id, after in texts.items() if after is None}
     while True:
         known = {item.item_id for item in items} - gone
         lost = [i for i in items if i.item_id not in gone and not _stands(i, known, snapshot)]
@@ -164,7 +166,7 @@ def _settled(held: Held, snapshot: Snapshot) -> Held:
     left = [item for item in items if item.item_id not in gone]
     own = {item_id: name for item_id, name in held.names.items() if item_id in known}
     names = {**own, **names_now(left, snapshot)}
-    renamed = [with_names(item, held.names, names) for item in left]
+    renamed = [after for item in left if (after := texts[item.item_id]) is not None]
     if not gone and all(one is other for one, other in zip(renamed, left, strict=True)):
         return held if names == held.names else replace(held, names=names)
     changed = {object_key(item): item for item in renamed}

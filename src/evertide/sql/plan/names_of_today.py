@@ -29,6 +29,7 @@ def renamings(
         if now[-1] != full[0][-1]:
             # It goes by its old name, as an alias, which nothing qualifies.
             return (full[0][-1], name)
-        return (*now[-len(qualifier) :], name)
+        # In full: its schema and name alone may be those of another database's by now.
+        return parts if now == full[0] else (*now, name)
 
     return relation, column

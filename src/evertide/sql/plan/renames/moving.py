@@ -4,16 +4,16 @@ from dataclasses import dataclass
 
 from evertide.catalog.kinds.temporary import TEMPORARY_ALIAS, TEMPORARY_SCHEMA
 from evertide.catalog.moving_ops import MoveToSchemaOp
-from evertide.catalog.naming import full_name
 from evertide.catalog.objects import Item, Schema, Secret, Subsource, object_key
 from evertide.catalog.snapshot import Snapshot
 from evertide.catalog.temporary import is_temporary
+from evertide.sql.kept_meaning import keeps_meaning
 from evertide.sql.parser.entry import parse_statement
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.drop import ITEM_KINDS, item_of_kind
 from evertide.sql.plan.named.secret import resolve_secret
 from evertide.sql.plan.plans import NoticePlan
-from evertide.sql.plan.renames.texts import Parts, Texts, qualifiers, relations
+from evertide.sql.plan.renames.texts import Parts, Texts, conflict
 from evertide.sql.plan.roles.plans import RolePlan
 from evertide.sql.plan.roles.rights import Needs, Privilege
 from evertide.sql.plan.skipped import skipped
@@ -22,9 +22,8 @@ from evertide.sql.renamed_definition import T, renamed_definition
 from evertide.sql.renaming import with_relations
 from evertide.sql.resolve import name_of, no_connection, position_of, resolve_schema
 from evertide.sql.syntax.definition import AlterSetSchemaStatement, ObjectKind
-from evertide.sql.syntax.statement import Statement
 from evertide.vocab.errors import (
-    DependentObjectsStillExist,
+    DuplicateTable,
     FeatureNotSupported,
     InsufficientPrivilege,
     UndefinedDatabase,
@@ -51,7 +50,10 @@ def plan_set_schema(
     key = object_key(found)
     ops: tuple[MoveToSchemaOp, ...] = ()
     if schema.schema_id != found.schema_id:
-        texts = _texts(found, schema, snapshot) if isinstance(found, Item) else ()
+        texts: Texts = ()
+        if isinstance(found, Item):
+            _refuse_taken(statement, found, schema, snapshot)
+            texts = _texts(found, schema, snapshot)
         ops = (MoveToSchemaOp(target=key, schema_id=schema.schema_id, items_sql=texts),)
     created = Privilege(("schema", schema.schema_id), "C")
     needs = Needs(owner_of=(key,), privileges=(created,))
@@ -95,6 +97,17 @@ def _destination(
     return schema
 
 
+def _refuse_taken(
+    statement: AlterSetSchemaStatement, item: Item, schema: Schema, snapshot: Snapshot
+) -> None:
+    """Before texts are looked at, in which both of one name would be called a conflict."""
+    there = (snapshot.item_named, snapshot.type_named)
+    if any(named(schema.schema_id, item.name) is not None for named in there):
+        raise DuplicateTable(
+            f"catalog item '{item.name}' already exists", position=position_of(statement.at)
+        )
+
+
 def _texts(item: Item, schema: Schema, snapshot: Snapshot) -> Texts:
     """The definitions of the item and of all that name it, its indexes among them."""
     old = name_of(item, snapshot).parts
@@ -126,16 +139,7 @@ class _Moved:
 
     def text(self, item: Item, snapshot: Snapshot) -> str:
         statement = parse_statement(item.create_sql)
-        self._refuse_ambiguous(item, statement, snapshot)
-        return to_sql(renamed_definition(statement, self.item, self))
-
-    def _refuse_ambiguous(self, item: Item, statement: Statement, snapshot: Snapshot) -> None:
-        """A column by schema and table is of whichever database has those in the text."""
-        without_database = self.old[1:]
-        if without_database in qualifiers(statement) and any(
-            parts != self.old and parts[1:] == without_database for parts in relations(statement)
-        ):
-            raise DependentObjectsStillExist(
-                f"renaming conflict: in {full_name(item, snapshot)}, which uses"
-                f" {'.'.join(self.old)}, ambiguous reference to item named {self.old[-1]}"
-            )
+        moved = renamed_definition(statement, self.item, self)
+        if not keeps_meaning(statement, moved):
+            raise conflict(item, ".".join(self.old), f"item named {self.old[-1]}", snapshot)
+        return to_sql(moved)

@@ -1,11 +1,12 @@
 """The stored texts that name something which gets another name."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from evertide.catalog.naming import full_name
 from evertide.catalog.objects import Item, Subsource
 from evertide.catalog.snapshot import Snapshot
+from evertide.sql.kept_meaning import keeps_meaning
 from evertide.sql.parser.entry import parse_statement
 from evertide.sql.pretty import to_sql
 from evertide.sql.rebuild import parts_of
@@ -14,7 +15,6 @@ from evertide.sql.renamed_item import AmbiguousName, with_renamed_item
 from evertide.sql.renaming import with_relations
 from evertide.sql.resolve import name_of
 from evertide.sql.syntax.definition import CreateIndexStatement
-from evertide.sql.syntax.expression import Name, Star
 from evertide.sql.syntax.query import TableRef
 from evertide.sql.syntax.statement import Statement
 from evertide.vocab.errors import DependentObjectsStillExist
@@ -44,14 +44,17 @@ def texts_naming(item: Item, name: str, snapshot: Snapshot) -> Texts:
     for one in users:
         statement = parse_statement(one.create_sql)
         try:
-            text = to_sql(renamed_definition(statement, renaming.item, renaming))
+            renamed = renamed_definition(statement, renaming.item, renaming)
         except AmbiguousName:
-            raise _conflict(one, ".".join(old), f"item named {item.name}", snapshot) from None
-        found.append((one.item_id, text))
+            raise conflict(one, ".".join(old), f"item named {item.name}", snapshot) from None
+        if not keeps_meaning(statement, renamed):
+            raise conflict(one, ".".join(old), f"item named {item.name}", snapshot)
+        found.append((one.item_id, to_sql(renamed)))
     return tuple(found)
 
 
-def _conflict(user: Item, used: str, what: str, snapshot: Snapshot) -> DependentObjectsStillExist:
+def conflict(user: Item, used: str, what: str, snapshot: Snapshot) -> DependentObjectsStillExist:
+    """What is renamed would leave a text that means something else, or nothing."""
     return DependentObjectsStillExist(
         f"renaming conflict: in {full_name(user, snapshot)}, which uses {used}, ambiguous"
         f" reference to {what}"
@@ -109,37 +112,23 @@ class OfSchemas:
         for item in snapshot.items.values():
             if item.schema_id in moved or _reads_from(item, moved, snapshot):
                 statement = parse_statement(item.create_sql)
-                self._refuse_ambiguous(item, statement, snapshot)
-                found.append((item.item_id, to_sql(renamed_definition(statement, self.item, self))))
+                renamed = renamed_definition(statement, self.item, self)
+                if not keeps_meaning(statement, renamed):
+                    raise self._conflict(item, statement, snapshot)
+                found.append((item.item_id, to_sql(renamed)))
         return tuple(found)
 
-    def _refuse_ambiguous(self, item: Item, statement: Statement, snapshot: Snapshot) -> None:
-        """A column by schema and table is of whichever database has those in the text."""
-        for schema, *_ in qualifiers(statement):
-            if schema in self.schemas and any(
-                parts[:2] != (self.database, schema) and parts[1] == schema
-                for parts in relations(statement)
-            ):
-                used = f"{self.database}.{schema}"
-                raise _conflict(item, used, f"schema named {schema}", snapshot)
+    def _conflict(
+        self, item: Item, statement: Statement, snapshot: Snapshot
+    ) -> DependentObjectsStillExist:
+        refs = (part.name.parts for part in parts_of(statement) if isinstance(part, TableRef))
+        named = {parts[1] for parts in refs if len(parts) == 3 and parts[0] == self.database}
+        schema = next((one for one in self.schemas if one in named), None)
+        if schema is None:
+            return conflict(item, self.database, f"database named {self.database}", snapshot)
+        return conflict(item, f"{self.database}.{schema}", f"schema named {schema}", snapshot)
 
 
 def _reads_from(item: Item, schemas: Collection[SchemaId], snapshot: Snapshot) -> bool:
     below = (snapshot.items.get(item_id) for item_id in item.depends_on)
     return any(found is not None and found.schema_id in schemas for found in below)
-
-
-def qualifiers(statement: Statement) -> Iterator[Parts]:
-    """Schemas and relations that columns are named by, without their databases."""
-    for part in parts_of(statement):
-        match part:
-            case Name(parts=(schema, relation, _)) | Star(qualifier=(schema, relation)):
-                yield schema, relation
-            case _:
-                pass
-
-
-def relations(statement: Statement) -> Iterator[Parts]:
-    """Full names of the relations that a text reads."""
-    refs = (part for part in parts_of(statement) if isinstance(part, TableRef))
-    return (ref.name.parts for ref in refs if len(ref.name.parts) == 3)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from evertide.catalog.objects import Item, ItemKind, ItemVersion, MaterializedView, PastVersion
 from evertide.catalog.snapshot import Snapshot
+from evertide.sql.kept_meaning import keeps_meaning
 from evertide.sql.parser.entry import parse_statement
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.define import plan_create_materialized_view
@@ -22,6 +23,7 @@ from evertide.sql.syntax.expression import Name
 from evertide.sql.syntax.query import Query
 from evertide.sql.syntax.replacement import RestoreVersionStatement
 from evertide.vocab.errors import (
+    DependentObjectsStillExist,
     Notice,
     ObjectNotInPrerequisiteState,
     UndefinedObject,
@@ -97,7 +99,14 @@ def _with_names_of_today(
         return name_of(found, snapshot).parts
 
     relation, column = renamings(meant, today)
-    return replace(before, query=with_relations(before.query, relation, column))
+    renamed = replace(before, query=with_relations(before.query, relation, column))
+    if not keeps_meaning(before, renamed):
+        raise DependentObjectsStillExist(
+            f'renaming conflict: in version {number} of materialized view "{item.name}", whose'
+            " relations have other names now, a column would be ambiguous",
+            hint="Rename what it reads so that its schemas and names differ.",
+        )
+    return renamed
 
 
 def _cluster(past: PastVersion, item: Item, snapshot: Snapshot) -> str:

@@ -1,5 +1,7 @@
 """UNDROP to a plan."""
 
+from collections.abc import Sequence
+
 from evertide.catalog.dropped_ops import Returning
 from evertide.catalog.objects import DroppedItem
 from evertide.catalog.snapshot import Snapshot
@@ -33,18 +35,18 @@ def plan_undrop(statement: UndropStatement, query: QueryContext) -> UndropPlan |
             raise
         return NoticePlan(tag, (Notice("NOTICE", "00000", f"{error.message}, skipping"),))
     coming = {root.item_id: destination(root, snapshot, {}, statement.new_name)}
-    dropped = {root.item_id: root}
     notices: list[Notice] = []
     owner = query.plan.role_id
+    items = [_returning(root, coming, snapshot, new_owner=owner)]
     for other in group(root, snapshot, restrict=statement.restrict):
         try:
             refuse_ownerless(other, owner, snapshot)
-            coming[other.item_id] = destination(other, snapshot, coming)
-            dropped[other.item_id] = other
+            place = {other.item_id: destination(other, snapshot, coming)}
+            items.append(_returning(other, coming | place, snapshot, new_owner=owner))
+            coming.update(place)
         except SqlError as reason:
             notices.append(Notice("NOTICE", "00000", staying(other, reason), hint=reason.hint))
-    items = tuple(_returning(one, coming, snapshot, new_owner=owner) for one in dropped.values())
-    return UndropPlan(tag, items, _needs(root, items, snapshot), tuple(notices))
+    return UndropPlan(tag, tuple(items), _needs(root, items, snapshot), tuple(notices))
 
 
 def _returning(
@@ -80,7 +82,7 @@ def _returning(
     )
 
 
-def _needs(root: DroppedItem, items: tuple[Returning, ...], snapshot: Snapshot) -> Needs:
+def _needs(root: DroppedItem, items: Sequence[Returning], snapshot: Snapshot) -> Needs:
     """The dropped item must be one's own. Whoever gets an item must be allowed to create it where
     it comes back to: that may have been taken away since."""
     if root.owner not in snapshot.roles:

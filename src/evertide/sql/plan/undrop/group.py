@@ -40,7 +40,7 @@ def destination(
 ) -> Destination:
     """Where it was, or in what has the names of that now; raises why it cannot come back there."""
     _refuse_missing_inputs(dropped, snapshot, coming)
-    database, schema = _schema(dropped, snapshot)
+    database, schema = _place(dropped, snapshot, coming)
     name = dropped.name if new_name is None else new_name
     along = {(one.schema.schema_id, one.name) for one in coming.values()}
     if (schema.schema_id, name) in along or _is_taken(schema, name, snapshot):
@@ -136,6 +136,22 @@ def refuse_ownerless(dropped: DroppedItem, role_id: RoleId | None, snapshot: Sna
         f"{_cannot(dropped)}: it belonged to a role that is gone",
         hint="Superusers can bring it back.",
     )
+
+
+def _place(
+    dropped: DroppedItem, snapshot: Snapshot, coming: Mapping[ItemId, Destination]
+) -> tuple[Database, Schema]:
+    """An index is where its relation is, which may have gone elsewhere."""
+    if not isinstance(dropped.item.definition, Index):
+        return _schema(dropped, snapshot)
+    on_id = dropped.item.definition.on_id
+    if on_id in coming:
+        return coming[on_id].database, coming[on_id].schema
+    if on_id not in snapshot.items:
+        return _schema(dropped, snapshot)  # the system's relations are in no database
+    schema = snapshot.schemas[snapshot.items[on_id].schema_id]
+    assert schema.database_id is not None, "what users make is in a database"
+    return snapshot.databases[schema.database_id], schema
 
 
 def _schema(dropped: DroppedItem, snapshot: Snapshot) -> tuple[Database, Schema]:
