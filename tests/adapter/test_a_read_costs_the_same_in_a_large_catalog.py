@@ -11,7 +11,8 @@ import pytest
 
 from evertide.adapter.environment import Environment
 from evertide.adapter.reading.leaves import IndexLeaf
-from evertide.adapter.reading.read import Question, Read, plan_read
+from evertide.adapter.reading.question import Question, Read
+from evertide.adapter.reading.read import plan_read
 from evertide.adapter.session import Session
 from evertide.adapter.variables import Variables
 from evertide.sql.plan.plans import SelectPlan

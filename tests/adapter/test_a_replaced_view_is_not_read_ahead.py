@@ -11,11 +11,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from evertide.adapter.reading.ahead import look_ahead
+from evertide.adapter.reading.ahead import look_ahead, look_early
 from evertide.catalog.objects import Item, ItemVersion, MaterializedView
+from evertide.controller.stillness import Look
 from evertide.dataflow.description import Import
 from evertide.dataflow.protocol import RowsResponse
 from evertide.persist.coding.inline import encode_inline
+from evertide.persist.state import ShardState
 from evertide.vocab.ids import ClusterId, GlobalId, ItemId, RoleId, SchemaId, ShardId
 from evertide.vocab.relation_desc import relation_desc
 from evertide.vocab.sql_type import INT4
@@ -67,6 +69,7 @@ class World:
 
     catalog: Catalog = field(default_factory=Catalog)
     read_ts: int = 15
+    since: int = 1
     asked: list[GlobalId] = field(default_factory=list)
     # What the catalog says from when the oracle has been asked on.
     then: Item | None = ITEM
@@ -81,8 +84,9 @@ class World:
     async def noted_upper(self, _: Import) -> int:
         return 10
 
-    async def upper(self, _: Import) -> int:
-        return 10
+    async def look(self, _: object) -> Look:
+        state = ShardState(since=Timestamp(self.since), upper=Timestamp(10), since_lag=0)
+        return Look({VIEW.shard_id: state}, Timestamp(20))
 
     async def wait_for_upper(self, *_: object) -> int:
         raise AssertionError("the replica answers at once")
@@ -105,30 +109,60 @@ class Oracle:
         return await self._world.read_ts_of()
 
 
-async def told(world: World, as_of: int) -> object:
-    """What a read at as_of believes of what the shard lacks; None: it waits for the shard."""
+async def told(world: World, as_of: int, *, early: bool = False) -> object:
+    """What a read at as_of believes of what the shard lacks; None: it waits for the shard.
+
+    `early`: it was asked before the read was worked out.
+    """
     world.oracle = Oracle(world)  # type: ignore[assignment]
     env: Any = world
     snapshot: Any = await world.catalog.current()
-    ahead = await look_ahead(VIEW, snapshot, env, Timestamp(as_of))
+    at = Timestamp(as_of)
+    if early:
+        looked = await look_early(VIEW, snapshot, env, at)
+        ahead = None if looked is None else looked.ahead
+    else:
+        ahead = await look_ahead(VIEW, snapshot, env, at)
     if ahead is None:
         return None
     with ahead:
-        return await ahead.changes(env, Timestamp(as_of))
+        return await ahead.changes(env, at)
 
 
-async def test_a_replica_is_believed_while_nothing_is_replaced() -> None:
+@pytest.mark.parametrize("early", [False, True])
+async def test_a_replica_is_believed_while_nothing_is_replaced(early: bool) -> None:
     world = World()
-    assert await told(world, 15) == [((7,), 1)]
+    assert await told(world, 15, early=early) == [((7,), 1)]
     assert world.asked == ["u1"]
 
 
+async def test_nobody_is_asked_about_a_time_that_was_forgotten() -> None:
+    world = World(since=16)
+    assert await told(world, 15, early=True) is None
+    assert world.asked == []
+
+
+async def test_what_was_asked_early_is_let_go_with_the_read() -> None:
+    """A replica that does not answer must not go on for a read that has ended."""
+    world = World()
+    unanswered: asyncio.Future[RowsResponse] = asyncio.get_running_loop().create_future()
+    world.ask_changes = lambda *_: [unanswered]  # type: ignore[method-assign]
+    env: Any = world
+    snapshot: Any = await world.catalog.current()
+    early = await look_early(VIEW, snapshot, env, Timestamp(15))
+    assert early is not None
+    with early:
+        assert not unanswered.done()
+    assert unanswered.cancelled()
+
+
+@pytest.mark.parametrize("early", [False, True])
 @pytest.mark.parametrize("item", [HANDING_OVER, REPLACED, None])
 async def test_not_if_the_catalog_switched_after_the_timestamp_was_chosen(
-    item: Item | None,
+    item: Item | None, early: bool
 ) -> None:
     world = World(then=item)
-    assert await told(world, 15) is None
+    assert await told(world, 15, early=early) is None
     assert world.asked == ["u1"], "it was asked, and computed meanwhile"
 
 

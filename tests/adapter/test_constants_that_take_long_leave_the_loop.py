@@ -7,7 +7,8 @@ import pytest
 
 from evertide.adapter.reading.at_leisure import worked_out
 from evertide.adapter.reading.plans import ReadPlan, ReadPlans
-from evertide.adapter.reading.read import Read, compute_rows
+from evertide.adapter.reading.question import Read
+from evertide.adapter.reading.read import compute_rows
 from evertide.expr.functions.row import ScalarFunction
 from evertide.expr.functions.table import by_signature
 from evertide.expr.heavy import HEAVY, has_heavy, is_heavy

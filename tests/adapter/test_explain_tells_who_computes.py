@@ -9,7 +9,9 @@ import pytest
 from evertide.adapter.environment import Environment
 from evertide.adapter.explain.names import Names
 from evertide.adapter.explain.read import ReadChoices, choices_of
-from evertide.adapter.reading.read import SPARK_RECORDS, Question, plan_read
+from evertide.adapter.reading.by_replica import SPARK_RECORDS
+from evertide.adapter.reading.question import Question
+from evertide.adapter.reading.read import plan_read
 from evertide.adapter.session import Session
 from evertide.adapter.variables import Variables
 from evertide.dataflow.description import Import

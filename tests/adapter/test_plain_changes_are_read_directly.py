@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from evertide.adapter.reading.read import Question
+from evertide.adapter.reading.question import Question
 from evertide.adapter.writing.direct_read import DirectRead, direct_read
 from evertide.expr.compile import compile_predicates
 from evertide.expr.interpret import Collection, evaluate

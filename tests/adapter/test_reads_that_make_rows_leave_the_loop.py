@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from evertide.adapter.reading.read import THREAD_ROWS, Read, compute_rows
+from evertide.adapter.reading.question import Read
+from evertide.adapter.reading.read import THREAD_ROWS, compute_rows
 from evertide.expr.functions.row import ScalarFunction, TableFunction
 from evertide.expr.relation import Constant, Finishing, FlatMap, Map, Relation
 from evertide.expr.scalar import Call

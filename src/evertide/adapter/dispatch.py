@@ -25,7 +25,8 @@ from evertide.adapter.explain.timestamp import run_explain_timestamp
 from evertide.adapter.lookups.object_names import with_names
 from evertide.adapter.lookups.vectors import with_words
 from evertide.adapter.reading.isolation import refuse_stale_writes
-from evertide.adapter.reading.read import Question, run_read
+from evertide.adapter.reading.question import Question
+from evertide.adapter.reading.read import run_read
 from evertide.adapter.reading.result_size import check_result_size
 from evertide.adapter.rights.needs import write_needs
 from evertide.adapter.savepoints import run_savepoint

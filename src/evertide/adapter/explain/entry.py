@@ -14,7 +14,8 @@ from evertide.adapter.explain.names import Names
 from evertide.adapter.explain.partitions import partitions_of
 from evertide.adapter.explain.read import choices_of
 from evertide.adapter.explain.spark import spark_text
-from evertide.adapter.reading.read import Question, plan_read
+from evertide.adapter.reading.question import Question
+from evertide.adapter.reading.read import plan_read
 from evertide.adapter.session import Session
 from evertide.catalog.objects import Index, MaterializedView
 from evertide.catalog.snapshot import Snapshot

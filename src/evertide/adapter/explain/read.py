@@ -5,6 +5,7 @@ from typing import Final
 
 from evertide.adapter.environment import Environment
 from evertide.adapter.explain.names import Names
+from evertide.adapter.reading.by_replica import RECURSION_RECORDS, SPARK_RECORDS, large
 from evertide.adapter.reading.leaves import (
     BuiltinLeaf,
     HeldLeaf,
@@ -13,7 +14,7 @@ from evertide.adapter.reading.leaves import (
     ShardLeaf,
     indexes_of,
 )
-from evertide.adapter.reading.read import RECURSION_RECORDS, SPARK_RECORDS, Read, large
+from evertide.adapter.reading.question import Read
 from evertide.expr.locality import interpreted_only
 from evertide.expr.recursion import is_recursive
 from evertide.expr.relation import Finishing

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from evertide.adapter.client import RowsResponse
 from evertide.adapter.environment import Environment
-from evertide.adapter.reading.read import Question, run_read
+from evertide.adapter.reading.question import Question
+from evertide.adapter.reading.read import run_read
 from evertide.adapter.session import Session
 from evertide.catalog.objects import Item
 from evertide.catalog.snapshot import Snapshot

@@ -9,7 +9,8 @@ from evertide.adapter.explain.names import Names
 from evertide.adapter.introspection import reports
 from evertide.adapter.reading.isolation import freshness_of
 from evertide.adapter.reading.leaves import IndexLeaf
-from evertide.adapter.reading.read import Question, Read, choose_as_of, plan_read
+from evertide.adapter.reading.question import Question, Read
+from evertide.adapter.reading.read import choose_as_of, plan_read
 from evertide.adapter.session import Session
 from evertide.catalog.snapshot import Snapshot
 from evertide.expr.scalar import Literal

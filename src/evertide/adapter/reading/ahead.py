@@ -21,6 +21,7 @@ from evertide.adapter.reading.metrics import count_read_ahead
 from evertide.catalog.objects import Item, MaterializedView
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.compute import Unanswered
+from evertide.controller.stillness import Look
 from evertide.dataflow.description import Import
 from evertide.dataflow.protocol import Response, RowsResponse
 from evertide.persist.coding.batch import from_payload
@@ -136,20 +137,62 @@ def _settled(item: Item) -> bool:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Early:
+    """How far a view is, and what its replicas were asked for, before the rest of its read was
+    worked out.
+
+    They compute meanwhile, and have mostly answered when somebody wants to know.
+    """
+
+    view: Import
+    as_of: Timestamp
+    look: Look
+    # None: nothing needs to be asked for.
+    ahead: Ahead | None
+
+    def __enter__(self) -> "Early":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.ahead is not None:
+            self.ahead.__exit__(kind, error, trace)
+
+
+async def look_early(
+    view: Import, snapshot: Snapshot, env: Environment, as_of: Timestamp
+) -> Early | None:
+    """Ask for what a read at as_of, which is known to the oracle, is likely to need; None where
+    the view is no longer readable there."""
+    look = await env.storage.look([view])
+    if look.state(view).since > as_of:
+        return None
+    return Early(view, as_of, look, _ask(view, snapshot, env, look, as_of))
+
+
 async def look_ahead(
     view: Import, snapshot: Snapshot, env: Environment, as_of: Timestamp
 ) -> Ahead | None:
     """Ask the view's replicas for what its shard lacks; None where there is nothing to ask for."""
+    if await env.storage.following.noted_upper(view) > as_of:
+        return None
+    return _ask(view, snapshot, env, await env.storage.look([view]), as_of)
+
+
+def _ask(
+    view: Import, snapshot: Snapshot, env: Environment, look: Look, as_of: Timestamp
+) -> Ahead | None:
+    """Where it was looked at before the view changed hands, it holds the old definition's contents
+    up to there. Replicas of the new one tell no changes from below where that one took over
+    (`TakeoverSink.ordinary`), so then the shard is waited for."""
     item = snapshot.item_of(view.global_id)
-    if item is None or item.cluster_id is None or not _settled(item):
+    if item is None or item.cluster_id is None or not _settled(item) or look.upper(view) > as_of:
         return None
-    # It was looked at when as_of was chosen. More that is asked for does no harm: not even where
-    # it was looked at before the view changed hands, and holds the old definition's contents there.
-    # For replicas of the new one tell no changes from below where that one took over
-    # (`TakeoverSink.ordinary`), so then the shard is waited for.
-    upper = await env.storage.following.noted_upper(view)
-    if upper > as_of or await env.storage.upper(view) > as_of:
-        return None
-    durable = step_back(upper)
+    durable = step_back(look.state(view).upper)
     asked = env.compute.ask_changes(snapshot, item.cluster_id, item.global_id, durable, as_of)
     return Ahead(view, durable, item, asked) if asked else None

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from evertide.adapter.reading.leaves import IndexedViews
+from evertide.catalog.objects import MaterializedView
 from evertide.catalog.snapshot import Snapshot
+from evertide.controller.storage import collection_of
+from evertide.dataflow.description import Import
 from evertide.expr.functions.row import Knowledge
 from evertide.expr.heavy import has_heavy, may_become_heavy
 from evertide.expr.relation import Constant, Relation
@@ -50,6 +53,8 @@ class ReadPlan:
     has_parameters: bool
     # Some of it may take long to work out.
     may_be_heavy: bool
+    # A materialized view that is all it reads, and not by an index.
+    view: Import | None
 
     @property
     def is_timeless(self) -> bool:
@@ -104,7 +109,23 @@ def _plan(relation: Relation, snapshot: Snapshot, cluster_id: ClusterId | None) 
         frozenset(p for p in parts if isinstance(p, SessionCall) and is_pause(p)),
         any(isinstance(part, Parameter) for part in parts),
         may_become_heavy(optimized),
+        _only_view(optimized, snapshot, cluster_id),
     )
+
+
+def _only_view(
+    relation: Relation, snapshot: Snapshot, cluster_id: ClusterId | None
+) -> Import | None:
+    match gets(relation):
+        case [global_id]:
+            item = snapshot.item_of(global_id)
+        case _:
+            return None
+    if item is None or not isinstance(item.definition, MaterializedView):
+        return None
+    if cluster_id is not None and snapshot.indexes_on(item.item_id, cluster_id):
+        return None
+    return collection_of(item, snapshot, global_id)
 
 
 def _constant_rows(relation: Relation) -> int:

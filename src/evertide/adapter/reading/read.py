@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 
 from evertide.adapter.environment import Environment
 from evertide.adapter.lookups.catalog_functions import bind_catalog_functions
 from evertide.adapter.lookups.session_values import session_bindings
-from evertide.adapter.reading.ahead import look_ahead
+from evertide.adapter.reading.ahead import Ahead, Early, look_ahead, look_early
 from evertide.adapter.reading.at_leisure import worked_out
+from evertide.adapter.reading.by_replica import SPARK_RECORDS, by_spark, peek_index
 from evertide.adapter.reading.domain import check_within, hold_domain, read_domain
 from evertide.adapter.reading.dynamic import dynamic_rows
 from evertide.adapter.reading.found_rows import (
@@ -26,9 +28,9 @@ from evertide.adapter.reading.leaves import (
     ShardLeaf,
     choose_leaves,
 )
-from evertide.adapter.reading.metrics import count_index_read
 from evertide.adapter.reading.pinned import Pinned
 from evertide.adapter.reading.plans import ReadPlan
+from evertide.adapter.reading.question import Question, Read
 from evertide.adapter.reading.timestamp import check_explicit_as_of, check_fixed_as_of
 from evertide.adapter.session import Session
 from evertide.adapter.transaction import Reading
@@ -38,10 +40,9 @@ from evertide.controller.compute import Unanswered
 from evertide.expr.budget import Budget
 from evertide.expr.heavy import has_heavy
 from evertide.expr.interpret import Collection, consolidated, evaluate, finish
-from evertide.expr.locality import interpreted_only
 from evertide.expr.recursion import is_recursive
-from evertide.expr.relation import Constant, Finishing, FlatMap, Join, Relation
-from evertide.expr.scalar import Literal, Parameter, Scalar, SessionCall
+from evertide.expr.relation import Constant, FlatMap, Join, Relation
+from evertide.expr.scalar import Literal
 from evertide.expr.transform.fold_constants import fold_constants
 from evertide.expr.transform.passes import optimize
 from evertide.expr.transform.substitute import substitute
@@ -51,61 +52,16 @@ from evertide.persist.leases import ReadHold
 from evertide.sql.plan.pause import pause_seconds
 from evertide.vocab.datum import Row
 from evertide.vocab.errors import ObjectNotInPrerequisiteState
-from evertide.vocab.ids import ClusterId, GlobalId
-from evertide.vocab.relation_desc import ColumnDesc, RelationDesc
+from evertide.vocab.ids import GlobalId
 from evertide.vocab.sql_type import TEXT
 from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp
-from evertide.vocab.update import Update
 
-# Above this many updates a query runs as a Spark job on a replica.
-SPARK_RECORDS = 200_000
-# The same for one that goes round: a replica follows what each iteration changes, the interpreter
-# here computes all of it each time. A chain of 20 edges takes either some tens of milliseconds.
-RECURSION_RECORDS = 20
 # From so many updates on, rows are looked for in columns.
 IMAGE_RECORDS = 500
 # Above this many rows the interpreter runs on a thread, so that other sessions go on.
 THREAD_ROWS = 2_000
 # The same for queries with joins, which may multiply them.
 THREAD_ROWS_JOINED = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """A query with every choice made but its timestamp."""
-
-    relation: Relation
-    finishing: Finishing
-    snapshot: Snapshot
-    cluster_id: ClusterId | None
-    leaves: Mapping[GlobalId, Leaf]
-    # How long its statement waits first, in seconds.
-    pause_s: float = 0.0
-    # There are values in it that take long to work with.
-    heavy: bool = False
-
-    @property
-    def shard_leaves(self) -> list[ShardLeaf]:
-        return [leaf for leaf in self.leaves.values() if isinstance(leaf, ShardLeaf)]
-
-    @property
-    def needs_timestamp(self) -> bool:
-        """Constants and system relations are the same at every time."""
-        return any(not isinstance(leaf, BuiltinLeaf) for leaf in self.leaves.values())
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked, before any choice."""
-
-    relation: Relation
-    finishing: Finishing
-    parameters: tuple[Literal, ...] = ()
-
-    @property
-    def bindings(self) -> dict[Parameter | SessionCall, Scalar]:
-        """What stands for each parameter."""
-        return {Parameter(i, literal.type): literal for i, literal in enumerate(self.parameters)}
 
 
 def plan_read(
@@ -189,33 +145,82 @@ async def run_read(
         return await compute_rows(read, {})
     read_ts = await env.oracle.read_ts(Timeline.EPOCH_MS)
     freshness = freshness_of(session, read_ts, at_least)
-    guess = max(freshness.least, freshness.usual) if wanted_as_of is None else wanted_as_of
-    read = _filled(plan, question, session, env, snapshot, guess)
-    if not read.needs_timestamp:
-        return await _finish(read, env, session, guess)
     timed = wanted_as_of is not None or at_least is not None
-    transaction = session.transaction
-    fixed = None if transaction is None else transaction.reading_as_of(timed=timed)
-    check_fixed_as_of(fixed, at_least)
-    if transaction is not None and isinstance(transaction.work, Reading) and not timed:
-        check_within(read.leaves, transaction.work.domain, snapshot)
-    as_of, hold = await _choose_and_hold(
-        read, env, session, freshness, fixed, wanted_as_of, timed=timed
-    )
-    with hold:
-        if as_of != guess:
-            # mz_now() stands for the timestamp that was chosen.
-            read = _filled(plan, question, session, env, snapshot, as_of)
-        try:
-            rows = await _finish(read, env, session, as_of)
-        except Unanswered:
-            # No replica holds the index at this timestamp: compute from what is durable instead.
-            direct = plan_read(question, session, env, snapshot, as_of=as_of, use_indexes=False)
-            as_of, rows = await _read_directly(direct, env, session, as_of, wanted_as_of)
+    early = None if timed else await _look_early(plan, session, env, snapshot, freshness)
+    with early or nullcontext():
+        asked = _Asked(question, plan, freshness, early, wanted_as_of, at_least)
+        as_of, rows = await _rows_of(asked, session, env, snapshot)
+    if as_of is None:
+        return rows
     if wanted_as_of is None and not freshness.complete:
         await _wait_for_read_ts(env, as_of, read_ts)
     session.own.note_read(as_of)
     return rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A question, and all that is known of when it is to be answered."""
+
+    question: Question
+    plan: ReadPlan
+    freshness: Freshness
+    early: Early | None
+    wanted_as_of: Timestamp | None
+    at_least: Timestamp | None
+
+    @property
+    def timed(self) -> bool:
+        return self.wanted_as_of is not None or self.at_least is not None
+
+    def read(
+        self, session: Session, env: Environment, snapshot: Snapshot, as_of: Timestamp
+    ) -> Read:
+        """What to read, as it is at a timestamp."""
+        read = _filled(self.plan, self.question, session, env, snapshot, as_of)
+        return read if self.early is None else replace(read, early=self.early)
+
+
+async def _look_early(
+    plan: ReadPlan, session: Session, env: Environment, snapshot: Snapshot, freshness: Freshness
+) -> Early | None:
+    """Only for what is read by itself, at a timestamp that is as good as known."""
+    transaction = session.transaction
+    if plan.view is None or freshness.complete or (transaction and transaction.goes_on):
+        return None
+    return await look_early(plan.view, snapshot, env, freshness.least)
+
+
+async def _rows_of(
+    asked: _Asked, session: Session, env: Environment, snapshot: Snapshot
+) -> tuple[Timestamp | None, list[Row]]:
+    """The rows, and when they are so; None: at any time."""
+    question, freshness, wanted, timed = (
+        asked.question,
+        asked.freshness,
+        asked.wanted_as_of,
+        asked.timed,
+    )
+    guess = max(freshness.least, freshness.usual) if wanted is None else wanted
+    read = asked.read(session, env, snapshot, guess)
+    if not read.needs_timestamp:
+        return None, await _finish(read, env, session, guess)
+    transaction = session.transaction
+    fixed = None if transaction is None else transaction.reading_as_of(timed=timed)
+    check_fixed_as_of(fixed, asked.at_least)
+    if transaction is not None and isinstance(transaction.work, Reading) and not timed:
+        check_within(read.leaves, transaction.work.domain, snapshot)
+    as_of, hold = await _choose_and_hold(read, env, session, freshness, fixed, wanted, timed=timed)
+    with hold:
+        if as_of != guess:
+            # mz_now() stands for the timestamp that was chosen.
+            read = asked.read(session, env, snapshot, as_of)
+        try:
+            return as_of, await _finish(read, env, session, as_of)
+        except Unanswered:
+            # No replica holds the index at this timestamp: compute from what is durable instead.
+            direct = plan_read(question, session, env, snapshot, as_of=as_of, use_indexes=False)
+            return await _read_directly(direct, env, session, as_of, wanted)
 
 
 async def _read_directly(
@@ -248,6 +253,7 @@ async def _choose_and_hold(
         try:
             hold = await env.storage.hold([leaf.collection for leaf in read.shard_leaves], as_of)
         except BelowSince:
+            read = replace(read, early=None)
             continue  # since moved in between: choose again, or be told that it cannot be
         transaction = session.transaction
         if transaction is not None and transaction.goes_on and fixed is None and not timed:
@@ -267,6 +273,8 @@ async def choose_as_of(
     wanted: Timestamp | None,
 ) -> Timestamp:
     """The timestamp of a read: the user's, the transaction's, or one that is fresh enough."""
+    if read.early is not None:
+        return read.early.as_of
     collections = [leaf.collection for leaf in read.shard_leaves]
     sinces = await env.storage.sinces(collections)
     if wanted is not None:
@@ -344,7 +352,7 @@ async def _found_ahead(
     pinned = _pinned(leaf)
     if pinned is None:
         return None
-    ahead = await look_ahead(leaf.collection, read.snapshot, env, as_of)
+    ahead = await _ahead(leaf, read, env, as_of)
     if ahead is None:
         return None
     with ahead:
@@ -364,11 +372,18 @@ async def _found_ahead(
         return rows_after(before, leaf, later)
 
 
+async def _ahead(leaf: ShardLeaf, read: Read, env: Environment, as_of: Timestamp) -> Ahead | None:
+    """What a view's replicas were asked for, by now at the latest."""
+    if read.early is not None and read.early.as_of == as_of:
+        return read.early.ahead
+    return await look_ahead(leaf.collection, read.snapshot, env, as_of)
+
+
 async def _contents_ahead(
     leaf: ShardLeaf, read: Read, env: Environment, as_of: Timestamp
 ) -> Collection | None:
     """All of a view, its newest changes told by its replica; None as above."""
-    ahead = await look_ahead(leaf.collection, read.snapshot, env, as_of)
+    ahead = await _ahead(leaf, read, env, as_of)
     if ahead is None:
         return None
     with ahead:
@@ -443,53 +458,6 @@ async def fetch_leaf(
             contents = await env.storage.contents(collection, as_of)
             return Collection(list(contents.rows), list(contents.errors))
         case IndexLeaf():
-            return await _peek_index(leaf, read.snapshot, env, as_of)
+            return await peek_index(leaf, read.snapshot, env, as_of)
         case HeldLeaf(shard_id=shard_id):
             return session.temporary.rows(shard_id)
-
-
-async def _peek_index(
-    leaf: IndexLeaf, snapshot: Snapshot, env: Environment, as_of: Timestamp
-) -> Collection:
-    try:
-        updates = await env.compute.peek_index(
-            snapshot, leaf.cluster_id, leaf.index_id, leaf.desc, leaf.lookup, as_of
-        )
-    except Unanswered:
-        count_index_read(answered=False)
-        raise
-    count_index_read(answered=True)
-    return _collection(updates)
-
-
-async def large(read: Read, env: Environment) -> bool:
-    """Whether Spark should run it: many records, all in shards, and nothing but what it can."""
-    shards = read.shard_leaves
-    if not shards or len(shards) != len(read.leaves) or read.cluster_id is None:
-        return False
-    if interpreted_only(read.relation) is not None:
-        return False
-    most = RECURSION_RECORDS if is_recursive(read.relation) else SPARK_RECORDS
-    return sum([await env.storage.records(leaf.collection) for leaf in shards]) > most
-
-
-async def by_spark(read: Read, env: Environment, as_of: Timestamp) -> Collection | None:
-    """The rows computed by a replica's Spark; None where the interpreter should do it."""
-    if not await large(read, env):
-        return None
-    assert read.cluster_id is not None
-    types = read.relation.types
-    desc = RelationDesc(tuple(ColumnDesc(f"c{i}", t) for i, t in enumerate(types)))
-    try:
-        updates = await env.compute.peek_relation(
-            read.snapshot, read.cluster_id, read.relation, list(read.leaves), desc, as_of
-        )
-    except Unanswered:
-        return None
-    return _collection(updates)
-
-
-def _collection(updates: Sequence[Update]) -> Collection:
-    rows = [(u.row, u.diff) for u in updates if u.error is None]
-    errors = [(u.error, u.diff) for u in updates if u.error is not None]
-    return Collection(rows, errors)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from evertide.adapter.environment import Environment
-from evertide.adapter.reading.read import THREAD_ROWS, Question, run_read
+from evertide.adapter.reading.question import Question
+from evertide.adapter.reading.read import THREAD_ROWS, run_read
 from evertide.adapter.reading.timestamp import check_explicit_as_of, select_as_of
 from evertide.adapter.session import Session
 from evertide.adapter.subscribe.catalog import CatalogSource, Followed

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from evertide.adapter.reading.leaves import ShardLeaf
 from evertide.adapter.reading.pinned import pin
-from evertide.adapter.reading.read import Question, Read
+from evertide.adapter.reading.question import Question, Read
 from evertide.catalog.objects import Table
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.storage import collection_of

@@ -16,7 +16,8 @@ import pyarrow as pa
 from evertide.adapter.client import CommandResponse, Response, RowsResponse
 from evertide.adapter.environment import Environment
 from evertide.adapter.lookups.session_values import session_bindings
-from evertide.adapter.reading.read import Question, run_read
+from evertide.adapter.reading.question import Question
+from evertide.adapter.reading.read import run_read
 from evertide.adapter.reading.selection import to_rows
 from evertide.adapter.session import Session
 from evertide.adapter.temporary.bounds import check_collected, check_columns, weigh

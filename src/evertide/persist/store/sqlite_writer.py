@@ -138,8 +138,10 @@ class SqliteWriter:
                 except (sqlite3.Error, PersistFault, MemoryError) as error:
                     _give_up(connection)
                     outcomes = [Failed(self._told(error))] * len(group)
-                deliver(group, outcomes)
+                # First the others: they have more to do than to answer, and once its own event loop
+                # is awake this thread waits for it at every step.
                 self._tell_others(group, outcomes)
+                deliver(group, outcomes)
         finally:
             self._ended = True
             connection.close()
