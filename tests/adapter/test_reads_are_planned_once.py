@@ -51,6 +51,41 @@ def test_what_is_the_same_at_every_time_needs_none() -> None:
     assert not timeless("SELECT pg_table_is_visible(1)")
 
 
+def test_values_that_are_only_compared_with_leave_nothing_to_fold() -> None:
+    database = new_database()
+    database.run("CREATE TABLE t (a int, b text, c bool)")
+    plans = ReadPlans()
+
+    def compares(sql: str) -> bool:
+        return plans.plan(relation_of(database, sql), database.snapshot, None).only_compares
+
+    assert compares("SELECT b FROM t WHERE a = $1")
+    assert compares("SELECT b FROM t WHERE $1 > a AND b = $2")
+    assert not compares("SELECT b FROM t WHERE a = $1 + 1")
+    assert not compares("SELECT b FROM t WHERE a = 1 OR b = $1")
+    assert not compares("SELECT b FROM t WHERE $1")
+    assert not compares("SELECT b FROM t WHERE c = ($1 = a)")
+    assert not compares("SELECT a + $1 FROM t")
+
+
+def test_one_view_that_is_all_a_read_looks_at_is_known() -> None:
+    database = new_database()
+    database.run("CREATE TABLE t (a int)")
+    database.run("CREATE MATERIALIZED VIEW mv AS SELECT a FROM t")
+    plans = ReadPlans()
+
+    def view(sql: str) -> str | None:
+        found = plans.plan(relation_of(database, sql), database.snapshot, None).view
+        return None if found is None else found.global_id
+
+    made = view("SELECT * FROM mv")
+    assert made is not None
+    assert view("SELECT count(*) FROM mv WHERE a = $1") == made
+    assert view("SELECT * FROM t") is None
+    assert view("SELECT * FROM mv, t") is None
+    assert view("SELECT 1") is None
+
+
 def test_long_constants_are_not_kept() -> None:
     database = new_database()
     plans = ReadPlans()

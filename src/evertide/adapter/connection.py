@@ -25,6 +25,7 @@ from evertide.adapter.ddl.block import as_seen
 from evertide.adapter.describe import result_desc
 from evertide.adapter.dispatch import Request, dispatch
 from evertide.adapter.environment import Environment
+from evertide.adapter.limit import Limit
 from evertide.adapter.lookups.named_parameters import with_oids
 from evertide.adapter.missing_names import note_missing
 from evertide.adapter.notices import wanted_notices
@@ -208,20 +209,23 @@ class Connection:
 
     async def _execute(self, prepared: Prepared, parameters: Sequence[Datum]) -> Response:
         """Run it within the statement's timeout. Of a stream only its beginning is bounded so."""
-        timeout_ms = self._session.statement_timeout_ms
+        limit = Limit(self._session.statement_timeout_ms)
         try:
-            async with asyncio.timeout(timeout_ms / 1_000 if timeout_ms else None) as limit:
-                request = await self._request(prepared, parameters)
-                if isinstance(request.plan, FetchPlan | ReconfigureClusterPlan):
-                    # They have timeouts of their own, and may wait as long as nothing happens.
-                    limit.reschedule(None)
-                return await self._run(request)
-        except TimeoutError:
+            request = await self._request(prepared, parameters)
+            if isinstance(request.plan, FetchPlan | ReconfigureClusterPlan):
+                # They have timeouts of their own, and may wait as long as nothing happens.
+                limit.lift()
+            return await self._run(request)
+        except asyncio.CancelledError:
+            if not limit.passed:
+                raise
             raise QueryCanceled(
                 "canceling statement due to statement timeout",
                 hint="If it waited for a view, mz_internal.mz_hydration_statuses says what that"
                 " waits for.",
             ) from None
+        finally:
+            limit.lift()
 
     async def _request(self, prepared: Prepared, parameters: Sequence[Datum]) -> Request:
         parsed = prepared.statement

@@ -17,7 +17,7 @@ from evertide.catalog.draft import Draft
 from evertide.catalog.snapshot import Snapshot
 from evertide.catalog.temporary import is_held
 from evertide.dataflow.description import Import
-from evertide.persist.image import TableImage
+from evertide.persist.image import Places, TableImage
 from evertide.persist.leases import ReadHold
 from evertide.persist.txn import TableWrite, join_writes
 from evertide.sql.plan.plans import DdlPlan
@@ -53,12 +53,20 @@ class ReadSet:
     collections: dict[ShardId, Import] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SeenImage:
     """A table as the transaction sees it, after the first of its own changes."""
 
-    image: TableImage
+    base: TableImage
     changes: int
+    # Rows of it that went with the last of these: taken away when somebody looks.
+    gone: Places | None = None
+
+    @property
+    def image(self) -> TableImage:
+        if self.gone is not None:
+            self.base, self.gone = self.base.without(self.gone), None
+        return self.base
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from evertide.persist.cache import SizedCache
 from evertide.persist.coding.batch import UpdateBatch
 from evertide.persist.faults import BelowSince, PersistFault
 from evertide.persist.handle import PersistClient
-from evertide.persist.image import TableImage, advance, make_image
+from evertide.persist.image import Places, TableImage, advance, make_image
 from evertide.persist.prepare import THREAD_ROWS
 from evertide.persist.snapshot import snapshot_table, table_snapshot_table
 from evertide.persist.state import Batch, ShardState
@@ -41,10 +41,12 @@ _UPDATE_BYTES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """An image, and rows that have come up to its time and are not in it yet."""
+    """An image, and what happened up to its time that is not in it yet: rows of it went, and then
+    rows came."""
 
     image: TableImage
     later: Sequence[TableWrite] = ()
+    gone: Places | None = None
 
 
 class TableImages:
@@ -105,8 +107,8 @@ class TableImages:
             return False
         return all(batch.upper <= step_forward(since) for batch in state.batches)
 
-    def _keep(self, key: _Key, image: TableImage, later: Sequence[TableWrite] = ()) -> None:
-        self._images.put(key, _Kept(image, later), image.nbytes)
+    def _keep(self, key: _Key, image: TableImage) -> None:
+        self._images.put(key, _Kept(image), image.nbytes)
 
     def kept(self, shard_id: ShardId, desc: RelationDesc) -> bool:
         """Whether the table has an image now."""
@@ -119,9 +121,11 @@ class TableImages:
         image: TableImage | None,
         at: Timestamp,
         later: Sequence[TableWrite] = (),
+        *,
+        gone: Places | None = None,
     ) -> None:
         """This process wrote to the table; `image` is what it holds now, where that is known, but
-        for `later`, which only adds rows.
+        for rows that have `gone` from it, and `later`, which only adds rows.
 
         Otherwise the image is brought forward when whoever waits for the change has been served,
         also because it would have to be made anew once history has been merged across its end.
@@ -130,8 +134,9 @@ class TableImages:
         known = self._images.get(key)
         complete = False
         if image is not None and (known is None or known.image.as_of < at):
-            self._keep(key, replace(image, as_of=at, boundary=step_forward(at)), later)
-            complete = not later
+            image = replace(image, as_of=at, boundary=step_forward(at))
+            self._images.put(key, _Kept(image, later, gone), image.nbytes)
+            complete = not later and gone is None
         if complete or key in self._due or self._images.get(key) is None:
             return
         now_s = asyncio.get_running_loop().time()
@@ -211,8 +216,9 @@ def _has_errors(table: pa.Table) -> bool:
 
 
 async def _completed(kept: _Kept, desc: RelationDesc) -> TableImage | None:
-    """The image with all that has come; None if a row is there too often to be counted."""
-    image = kept.image
+    """The image without what went and with all that has come; None if a row is there too often to
+    be counted."""
+    image = kept.image if kept.gone is None else kept.image.without(kept.gone)
     if not kept.later:
         return image
 

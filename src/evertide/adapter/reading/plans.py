@@ -16,9 +16,9 @@ from evertide.controller.storage import collection_of
 from evertide.dataflow.description import Import
 from evertide.expr.functions.row import Knowledge
 from evertide.expr.heavy import has_heavy, may_become_heavy
-from evertide.expr.relation import Constant, Relation
+from evertide.expr.relation import Constant, Filter, Relation
 from evertide.expr.relation_walk import in_order_of_use, scalars_of
-from evertide.expr.scalar import Call, Parameter, Scalar, SessionCall
+from evertide.expr.scalar import Call, ColumnRef, Parameter, Scalar, SessionCall
 from evertide.expr.scalar_walk import children
 from evertide.expr.transform.passes import optimize
 from evertide.expr.traverse import gets
@@ -32,6 +32,7 @@ KEPT_PLANS: Final = 512
 # Relations with more constant rows are not kept: they are not run again as they are. Nor are those
 # with very large values.
 MOST_ROWS: Final = 100
+_COMPARISONS: Final = {"=", "<", "<=", ">", ">="}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,6 +52,9 @@ class ReadPlan:
     # Calls that make the statement wait.
     pauses: frozenset[SessionCall]
     has_parameters: bool
+    # Columns are compared with them and nothing else: once values, unless NULL, are put in, there
+    # is nothing to fold.
+    only_compares: bool
     # Some of it may take long to work out.
     may_be_heavy: bool
     # A materialized view that is all it reads, and not by an index.
@@ -108,9 +112,30 @@ def _plan(relation: Relation, snapshot: Snapshot, cluster_id: ClusterId | None) 
         any(isinstance(part, SessionCall) for part in parts),
         frozenset(p for p in parts if isinstance(p, SessionCall) and is_pause(p)),
         any(isinstance(part, Parameter) for part in parts),
+        _only_compares(optimized),
         may_become_heavy(optimized),
         _only_view(optimized, snapshot, cluster_id),
     )
+
+
+def _only_compares(relation: Relation) -> bool:
+    return not any(
+        isinstance(part, Parameter)
+        for node in in_order_of_use(relation)
+        for scalar in scalars_of(node)
+        if not (isinstance(node, Filter) and _is_comparison(scalar))
+        for part in _parts(scalar)
+    )
+
+
+def _is_comparison(predicate: Scalar) -> bool:
+    match predicate:
+        case Call(
+            function=function, arguments=(ColumnRef(), Parameter()) | (Parameter(), ColumnRef())
+        ):
+            return function.name in _COMPARISONS
+        case _:
+            return False
 
 
 def _only_view(

@@ -110,7 +110,7 @@ def _filled(
         relation = substitute(relation, bindings)
     if plan.asks_catalog:
         relation = optimize(bind_catalog_functions(relation, snapshot, session))
-    elif relation is not plan.relation:
+    elif relation is not plan.relation and _leaves_to_fold(plan, question):
         relation = fold_constants(relation)
     leaves = choose_leaves(relation, snapshot, plan.cluster_id)
     cluster = snapshot.cluster_named(session.cluster)
@@ -118,6 +118,12 @@ def _filled(
     pause = sum(map(pause_seconds, plan.pauses))
     heavy = plan.may_be_heavy and has_heavy(relation)
     return Read(relation, question.finishing, snapshot, cluster_id, leaves, pause, heavy)
+
+
+def _leaves_to_fold(plan: ReadPlan, question: Question) -> bool:
+    if plan.has_session_calls or not plan.only_compares:
+        return True
+    return any(literal.value is None for literal in question.parameters)
 
 
 async def run_read(

@@ -164,8 +164,7 @@ def note_gone(found: Found, shard_id: ShardId, count: int, how: WriteRead) -> No
     """What the transaction sees once so many rows, those found, are gone: its next change."""
     if found.exact and found.count == count:
         changes = len(how.writing.changes_of(shard_id)) + 1
-        image = found.image.without(found.places)
-        how.writing.images[shard_id] = SeenImage(image, changes)
+        how.writing.images[shard_id] = SeenImage(found.image, changes, found.places)
 
 
 async def read_gone(

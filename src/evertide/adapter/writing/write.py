@@ -299,7 +299,7 @@ def _note_images(work: Writing, at: Timestamp, env: Environment) -> None:
         seen, images, desc = work.images.get(shard_id), env.storage.images, changes[-1].desc
         later = [] if seen is None else changes[seen.changes :]
         if seen is not None and all(change.only_adds for change in later):
-            images.committed(shard_id, desc, seen.image, at, later)
+            images.committed(shard_id, desc, seen.base, at, later, gone=seen.gone)
         else:
             images.committed(shard_id, desc, None, at)
 
