@@ -36,7 +36,8 @@ from evertide.spark.building.recompute import Changes, is_worth_it
 from evertide.spark.engine import DriverEngine
 from evertide.spark.evaluate import Evaluator
 from evertide.spark.tables import desc_of
-from evertide.spark.worker import RECOMPUTE, Worker
+from evertide.spark.tick_records import RECOMPUTE
+from evertide.spark.worker import Worker
 from evertide.vocab.ids import ClusterId, GlobalId, ShardId
 from evertide.vocab.sql_type import INT8
 from evertide.vocab.timestamp import Timestamp

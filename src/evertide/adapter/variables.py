@@ -220,7 +220,8 @@ class Variables:
 
     def get(self, name: str) -> str:
         """The value in force; 42704 if there is no such variable."""
-        key = lookup(name).name.lower()
+        # Mostly it is spelled so already; what else it may be is looked up.
+        key = name if name in self._defaults else lookup(name).name.lower()
         if key in self._local:
             return self._local[key]
         return self._session.get(key, self._defaults[key])

@@ -9,6 +9,8 @@ from evertide.vocab.ids import ClusterId, GlobalId
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
 
+# The word of tick records for what is computed as a whole.
+RECOMPUTE = "recompute"
 KEPT_TICK_RECORDS = 10_000
 
 

@@ -44,7 +44,7 @@ from evertide.spark.source import (
 )
 from evertide.spark.takeover.moves import Takeovers, looked_at
 from evertide.spark.takeover.sink import TakeoverSink
-from evertide.spark.tick_records import KEPT_TICK_RECORDS, TickRecord, tick_record
+from evertide.spark.tick_records import KEPT_TICK_RECORDS, RECOMPUTE, TickRecord, tick_record
 from evertide.spark.watch import JobFailed
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import (
@@ -60,8 +60,7 @@ from evertide.vocab.update import Update
 FAILING = (EngineFailing, JobFailed, OSError)
 
 POLL_SECONDS = 1.0
-# The word of tick records for what is computed as a whole.
-RECOMPUTE = "recompute"
+READERS_TURNS = 4  # of the event loop: what is asked by then is read, taken up and answered
 
 log = structlog.get_logger()
 
@@ -185,7 +184,8 @@ class Worker:
             # After all ticks: readers wait while a view changes hands.
             if isinstance(dataflow.sink, TakeoverSink) and dataflow.stopped is None:
                 await self._guarded(dataflow, self._outputs.take_over(dataflow, inputs))
-        await asyncio.sleep(0)  # who waits for a view's frontier needs not wait for its shard
+        for _ in range(READERS_TURNS):
+            await asyncio.sleep(0)  # who waits for a view's frontier needs not wait for its shard
         moved = await self._outputs.append_due(self.dataflows())
         if moved and (behind or any(i.shard_id in moved for i in imports)):
             # Others of this replica read it; pushes only come from other processes.

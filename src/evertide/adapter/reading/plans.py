@@ -59,11 +59,8 @@ class ReadPlan:
     may_be_heavy: bool
     # A materialized view that is all it reads, and not by an index.
     view: Import | None
-
-    @property
-    def is_timeless(self) -> bool:
-        """Whether it is the same at every timestamp: constants, computed from parameters."""
-        return not self.asks_catalog and not self.has_session_calls and not gets(self.relation)
+    # It is the same at every timestamp: constants, computed from parameters.
+    is_timeless: bool
 
 
 class ReadPlans:
@@ -103,18 +100,20 @@ def _plan(relation: Relation, snapshot: Snapshot, cluster_id: ClusterId | None) 
     asks_catalog = any(
         isinstance(part, Call) and part.function.knowledge is Knowledge.CATALOG for part in parts
     )
+    has_session_calls = any(isinstance(part, SessionCall) for part in parts)
     optimized = inlined if asks_catalog else optimize(inlined)
     return ReadPlan(
         relation,
         optimized,
         cluster_id,
         asks_catalog,
-        any(isinstance(part, SessionCall) for part in parts),
+        has_session_calls,
         frozenset(p for p in parts if isinstance(p, SessionCall) and is_pause(p)),
         any(isinstance(part, Parameter) for part in parts),
         _only_compares(optimized),
         may_become_heavy(optimized),
         _only_view(optimized, snapshot, cluster_id),
+        not asks_catalog and not has_session_calls and not gets(optimized),
     )
 
 
