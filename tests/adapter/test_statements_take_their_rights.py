@@ -82,6 +82,11 @@ CASES = [
     Case("INSERT INTO s.u SELECT a FROM s.t", (*READ, "INSERT ON s.u")),
     Case("COPY s.t FROM STDIN", ("USAGE ON SCHEMA s", "INSERT ON s.t")),
     Case("UPDATE s.t SET a = 1", (*READ, "UPDATE ON s.t")),
+    Case("UPDATE s.u SET a = t.a FROM s.t", (*READ, "SELECT ON s.u", "UPDATE ON s.u")),
+    Case(
+        "UPDATE s.u SET a = (SELECT max(a) FROM s.t)",
+        (*READ, "SELECT ON s.u", "UPDATE ON s.u"),
+    ),
     Case("DELETE FROM s.t", (*READ, "DELETE ON s.t")),
     Case("DELETE FROM s.u USING s.t WHERE u.a = t.a", (*READ, "SELECT ON s.u", "DELETE ON s.u")),
     Case("CREATE TABLE place.x (a int)", ("CREATE ON SCHEMA place",)),

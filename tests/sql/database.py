@@ -110,10 +110,10 @@ class Database:
                 return _returned(returning, removed)
             case UpdatePlan(table_id=table_id):
                 both = Map(plan.selection, plan.assignments)
-                width = len(plan.assignments)
+                arity, width = len(plan.assignments), len(plan.selection.types)
                 rows = self._read(both, Finishing(), parameters)
                 added = [row[width:] for row in rows]
-                self._replace(table_id, [row[:width] for row in rows], added)
+                self._replace(table_id, [row[:arity] for row in rows], added)
                 return _returned(plan.returning, added)
             case _:
                 self._change(plan)

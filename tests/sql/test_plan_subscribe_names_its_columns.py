@@ -31,6 +31,7 @@ def database() -> Database:
         ("SUBSCRIBE s WITH (PROGRESS)", "mz_timestamp mz_progressed mz_diff a b c"),
         ("SUBSCRIBE s WITH (PROGRESS = false)", "mz_timestamp mz_diff a b c"),
         ("SUBSCRIBE (SELECT c AS x FROM s)", "mz_timestamp mz_diff x"),
+        ("SUBSCRIBE TO (SHOW TABLES LIKE 's%')", "mz_timestamp mz_diff name comment"),
         ("SUBSCRIBE s ENVELOPE UPSERT (KEY (b))", "mz_timestamp mz_state b a c"),
         (
             "SUBSCRIBE s WITH (PROGRESS) ENVELOPE UPSERT (KEY (c, a))",

@@ -7,6 +7,7 @@ from tests.sql.plan_corpus.windows import WINDOWS
 
 SELECT_LIST = (
     "SELECT 1",
+    "SELECT ARRAY[]::int[], ARRAY[ARRAY[]]::int[], ARRAY[ARRAY[], ARRAY[]]::text[]",
     "SELECT 1, 2 AS two, 'x', NULL, true, 1.5, 10000000000, 123456789012345678901234567890",
     "SELECT -2147483648, -9223372036854775808, 0x1F",
     "SELECT * FROM customers ORDER BY id",

@@ -54,10 +54,22 @@ RECORDS = (
     "SELECT x, n FROM information_schema._pg_expandarray(ARRAY[5, 6]) AS t",
     "SELECT jsonb_build_array((1, 'a')), to_jsonb((1, (2, NULL)))",
     "SELECT jsonb_agg((k, v) ORDER BY k, v) FROM dupes WHERE k = 1",
+    "SELECT row_to_json(c) ->> 'city', row_to_json((id, name))::text FROM customers c ORDER BY id",
     "SELECT (c.id, o.id) = (1, 10) FROM customers c JOIN orders o"
     " ON (c.id, 1) = (o.customer_id, 1)",
     "SELECT c.id FROM customers c WHERE (SELECT c) IS NOT NULL ORDER BY 1",
     "SELECT * FROM (SELECT) AS t",
+    "SELECT ROW(c.*), ROW(c.*, 7), (d.k, c.*, d.*) FROM customers c, dupes d WHERE c.id = 1",
+    "SELECT ROW(d.*) FROM customers c LEFT JOIN dupes d ON d.k = c.id",
+    "SELECT ROW(x.*) FROM customers a JOIN customers b USING (id, name) AS x",
+    "SELECT ROW((t.r).*, 5), ROW((t.r).*) FROM (SELECT (id, name) AS r FROM customers) AS t",
+    "SELECT (d.*, 1) = (1, 'a', 1), (d.*, 1) < ROW(2, 'b', 1), (d.*, 1) IS DISTINCT FROM"
+    " (2, NULL, 1), (d.*, 1) IN ((3, 'c', 1), (1, 'b', 1)) FROM dupes d",
+    "SELECT ROW(d.*) IN (SELECT * FROM dupes WHERE k < 3), ROW(d.*) = ANY (SELECT k, v FROM dupes)"
+    " FROM dupes d",
+    "SELECT k FROM dupes d WHERE ROW(d.*) IN (SELECT * FROM dupes WHERE k < 3)",
+    "SELECT count(ROW(d.*)), count(DISTINCT (d.*, 1)) FROM dupes d",
+    "SELECT id, (SELECT ROW(c.*)) FROM customers c ORDER BY id",
 )
 
 MISTAKES = (

@@ -28,6 +28,22 @@ WRITES = (
     "UPDATE customers SET id = 1.6 WHERE id = 1",
     "UPDATE customers SET name = 'x' WHERE NOT EXISTS (SELECT 1 FROM nothing)",
     "UPDATE customers SET name = 'z' WHERE id = (SELECT max(id) FROM customers) RETURNING *",
+    "UPDATE customers SET name = (SELECT max(note) FROM orders), city = DEFAULT WHERE id < 3",
+    "UPDATE customers c SET name = (SELECT min(o.note) FROM orders o WHERE o.customer_id = c.id),"
+    " vip = EXISTS (SELECT 1 FROM orders WHERE customer_id = c.id) RETURNING id, name, vip",
+    "UPDATE customers SET id = (SELECT max(id) FROM customers) + id",
+    "UPDATE customers SET name = o.note FROM orders o WHERE o.customer_id = customers.id"
+    " AND o.id > 10",
+    "UPDATE customers c SET id = c.id + o.n, city = upper(c.city) FROM (SELECT customer_id,"
+    " count(*) AS n FROM orders GROUP BY 1) o WHERE o.customer_id = c.id RETURNING c.id, name",
+    "UPDATE customers SET name = 'x' FROM orders o, items i WHERE o.customer_id = customers.id"
+    " AND i.order_id = o.id RETURNING customers.*",
+    "UPDATE customers SET vip = false FROM orders",
+    "UPDATE customers SET vip = true FROM nothing",
+    "UPDATE customers c SET name = d.name, city = DEFAULT FROM customers d WHERE d.id = c.id + 1"
+    " AND c.id IN (SELECT customer_id FROM orders)",
+    "UPDATE customers c SET id = (SELECT count(*) FROM items i WHERE i.order_id = o.id)"
+    " FROM orders o, LATERAL (SELECT o.id % 2 AS odd) l WHERE o.customer_id = c.id AND odd = 1",
     "DELETE FROM customers",
     "DELETE FROM customers WHERE vip",
     "DELETE FROM customers AS c WHERE c.id = 2 RETURNING c.name, id + 1",
@@ -35,5 +51,8 @@ WRITES = (
     "DELETE FROM customers USING orders o WHERE o.customer_id = customers.id",
     "DELETE FROM customers USING orders o, items i WHERE o.customer_id = customers.id"
     " AND i.order_id = o.id AND i.product = 'cup'",
+    "DELETE FROM customers USING orders o, LATERAL (SELECT o.customer_id + 1 AS next) n"
+    " WHERE n.next = customers.id AND o.id < 12",
+    "DELETE FROM customers c USING orders o, generate_series(o.id - 9, o.id - 8) g WHERE c.id = g",
     "DELETE FROM customers WHERE (city, vip) IN (SELECT 'oslo', true)",
 )

@@ -157,14 +157,14 @@ async def run_update(
     One query computes both: the new values stand behind the old ones.
     """
     table = table_of(plan.table_id, snapshot)
-    arity = table.desc.arity
+    arity, width = table.desc.arity, len(plan.selection.types)
     question = Question(Map(plan.selection, plan.assignments), Finishing(), parameters)
 
     async def compute(how: WriteRead) -> Change:
         both, found = await read_found(question, how)
-        added = [row[arity:] for row in both]
+        added = [row[width:] for row in both]
         check_not_null(added, table.desc, table.name)
-        if found is not None and both:
+        if found is not None and both and width == arity:
             assert table.shard_id is not None
             note_gone(found, table.shard_id, len(both), how)
         gone = TableWrite(table.desc, [(row[:arity], -1) for row in both])

@@ -33,7 +33,7 @@ from evertide.sql.syntax.query import (
     Values,
     With,
 )
-from evertide.vocab.errors import SqlSyntaxError
+from evertide.vocab.errors import FeatureNotSupported, SqlSyntaxError
 
 _COST: Final = 3  # a query takes about as many frames as three expressions
 
@@ -299,6 +299,12 @@ def _fetch(cursor: Cursor) -> Expression:
     if cursor.key not in ("ROW", "ROWS"):
         count = expression.expression(cursor)
     one_of(cursor, "ROW", "ROWS")
+    if cursor.key == "WITH" and cursor.peek() == "TIES":
+        raise FeatureNotSupported(
+            "FETCH ... WITH TIES not yet supported",
+            hint="Compare rank() OVER (ORDER BY ...), in a subquery, with how many you want.",
+            position=cursor.at + 1,
+        )
     cursor.expect("ONLY")
     return count
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from evertide.sql.parser import option, query
+from evertide.sql.parser import option, query, show
 from evertide.sql.parser.cursor import Cursor
 from evertide.sql.parser.dml import as_of, select_statement
 from evertide.sql.parser.expression import expression
@@ -23,9 +23,9 @@ from evertide.sql.syntax.command import (
     SubscribeStatement,
     WithinTimestampOutput,
 )
-from evertide.sql.syntax.expression import Name
+from evertide.sql.syntax.expression import Name, Star
 from evertide.sql.syntax.option import Option
-from evertide.sql.syntax.query import Query
+from evertide.sql.syntax.query import Query, Select, SelectItem, ShowTable
 
 # TAIL is the older word.
 SUBSCRIBING: Final = ("SUBSCRIBE", "TAIL")
@@ -78,7 +78,9 @@ def subscribe(cursor: Cursor) -> SubscribeStatement:
         cursor.expect("SUBSCRIBE")
     cursor.accept("TO")
     source: Name | Query
-    if cursor.accept("("):
+    if cursor.key == "(" and cursor.peek() == "SHOW":
+        source = _shown(cursor)
+    elif cursor.accept("("):
         source = query.query(cursor)
         cursor.expect(")")
     else:
@@ -90,6 +92,15 @@ def subscribe(cursor: Cursor) -> SubscribeStatement:
     if output is None:
         output = _output(cursor)
     return SubscribeStatement(source, output, options, start, until, at=at)
+
+
+def _shown(cursor: Cursor) -> Query:
+    """`(SHOW ...)` is `(SELECT * FROM (SHOW ...))`."""
+    at = cursor.at
+    cursor.expect("(")
+    listing = ShowTable(show.show(cursor), at=at)
+    cursor.expect(")")
+    return Query(Select((SelectItem(Star(at=at), at=at),), (listing,), at=at), at=at)
 
 
 def _output(cursor: Cursor) -> EnvelopeOutput | WithinTimestampOutput | None:

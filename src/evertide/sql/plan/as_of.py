@@ -4,7 +4,7 @@ from evertide.expr.compile import compile_scalar
 from evertide.expr.functions.cast import CastContext
 from evertide.expr.relation import Relation
 from evertide.expr.relation_walk import in_order_of_use, scalars_of
-from evertide.expr.scalar import ColumnRef, Parameter, SessionCall
+from evertide.expr.scalar import ColumnRef, Parameter, Scalar, SessionCall
 from evertide.expr.temporal import MZ_NOW
 from evertide.sql.plan.coercion import coerce
 from evertide.sql.plan.context import QueryContext
@@ -15,7 +15,7 @@ from evertide.sql.plan.rewrite import walk_parts
 from evertide.sql.plan.scope import Scope
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.expression import Expression
-from evertide.vocab.errors import DataException, FeatureNotSupported, SqlError
+from evertide.vocab.errors import CannotCoerce, DataException, FeatureNotSupported, SqlError
 from evertide.vocab.sql_type import MZ_TIMESTAMP
 from evertide.vocab.timestamp import Timestamp
 
@@ -40,7 +40,7 @@ def plan_timestamp(node: Expression, query: QueryContext) -> Timestamp:
         position=position_of(node.at),
     )
     try:
-        coerced = coerce(scalar, MZ_TIMESTAMP, CastContext.EXPLICIT, query, at=node.at)
+        coerced = _coerced(scalar, query, node.at)
         parts = list(walk_parts(coerced))
         if any(isinstance(part, SessionCall) for part in parts):
             raise FeatureNotSupported(
@@ -50,10 +50,20 @@ def plan_timestamp(node: Expression, query: QueryContext) -> Timestamp:
         if any(isinstance(part, Parameter | ColumnRef) for part in parts):
             raise FeatureNotSupported("AS OF must be a constant", position=position_of(node.at))
         value = compile_scalar(coerced)(())
-    except FeatureNotSupported:
+    except (CannotCoerce, FeatureNotSupported):
         raise
     except SqlError as error:
         raise not_castable from error
     if not isinstance(value, int):
         raise not_castable
     return Timestamp(value)
+
+
+def _coerced(scalar: Scalar, query: QueryContext, at: int) -> Scalar:
+    try:
+        return coerce(scalar, MZ_TIMESTAMP, CastContext.EXPLICIT, query, at=at)
+    except CannotCoerce as error:
+        raise CannotCoerce(
+            f"AS OF or UP TO does not support casting from {scalar.type} to mz_timestamp",
+            position=position_of(at),
+        ) from error

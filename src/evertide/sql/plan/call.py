@@ -26,6 +26,7 @@ from evertide.sql.plan.function_call import (
     negated,
     session_call,
 )
+from evertide.sql.plan.guarded import guard_arguments
 from evertide.sql.plan.pause import PAUSES, bind_pause
 from evertide.sql.plan.place import start_of
 from evertide.sql.plan.record import comparable, json_of, row_of_table
@@ -59,6 +60,7 @@ _OF_JSON: Final = {
     "json_build_array": "jsonb_build_array",
     "json_build_object": "jsonb_build_object",
     "json_object_agg": "jsonb_object_agg",
+    "row_to_json": "to_jsonb",
     "to_json": "to_jsonb",
 }
 _FUNCTION_SCHEMAS = ("pg_catalog", "mz_catalog", "mz_internal", "mz_unsafe")
@@ -95,6 +97,8 @@ def bind_call(node: FunctionCall, context: ExpressionContext) -> Scalar:
     arguments = []
     for argument in node.args:
         arguments.append(context.bind_node(argument, context))
+    if node.name.parts[-1] == "row_to_json":
+        _check_row(arguments, node)
     if name in _JSON_MAKERS:
         arguments = [json_of(argument, context.query, at=node.at) for argument in arguments]
     value = session_call(name, arguments)
@@ -152,6 +156,16 @@ def _refuse_aggregate_clauses(name: str, node: FunctionCall) -> None:
             )
 
 
+def _check_row(arguments: Sequence[Scalar], node: FunctionCall) -> None:
+    if len(arguments) != 1 or not is_record(arguments[0].type):
+        types = ", ".join(str(argument.type) for argument in arguments)
+        raise UndefinedFunction(
+            f"function row_to_json({types}) does not exist",
+            hint="It takes one row; to_jsonb takes any value.",
+            position=position_of(node.at),
+        )
+
+
 def _checked_session_call(
     value: SessionCall, node: FunctionCall, context: ExpressionContext
 ) -> Scalar:
@@ -176,9 +190,14 @@ def _bind_coalesce(node: FunctionCall, context: ExpressionContext) -> Scalar:
     if not node.args:
         raise SqlSyntaxError("COALESCE requires an argument", position=position_of(node.at))
     inside = context.without_rows("COALESCE")
-    bound = [inside.bind(argument) for argument in node.args]
+    bound: list[Scalar] = []
+    marks = [len(context.deferred.values)]  # how much was deferred before each argument
+    for argument in node.args:
+        bound.append(inside.bind(argument))
+        marks.append(len(context.deferred.values))
     ats = [start_of(argument) for argument in node.args]
     values, shared = unify(bound, "COALESCE", context.query, ats=ats)
+    guard_arguments(values, marks, context.deferred)
     return typed.Coalesce(tuple(values), shared)
 
 

@@ -26,6 +26,7 @@ from evertide.sql.syntax.query import Join, JoinNatural, JoinOn, JoinUsing
 from evertide.vocab.errors import (
     AmbiguousColumn,
     DuplicateAlias,
+    DuplicateColumn,
     FeatureNotSupported,
     InvalidColumnReference,
     UndefinedColumn,
@@ -172,6 +173,9 @@ def _join_using(
     query: QueryContext,
 ) -> Source:
     """Equal columns are shown once, before all others."""
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise DuplicateColumn(f'column name "{name}" appears more than once in USING clause')
     width = len(left.relation.types)
     pairs = [_pair(join, name, left, right) for name in names]
     sides = [(one.scalar, shift_columns(two.scalar, width)) for one, two in pairs]

@@ -20,6 +20,7 @@ from evertide.sql.plan.registered import (
 from evertide.sql.syntax.expression import (
     ArrayConstructor,
     Cast,
+    Expression,
     ListConstructor,
     MapConstructor,
     TypedLiteral,
@@ -61,11 +62,9 @@ def bind_cast(node: Cast, context: ExpressionContext) -> Scalar:
         return cast_to_registered(name, operand, context.query, at=node.at)
     target = resolve_type(node.target, context.query)
     match target.kind, node.operand:
-        case (
-            (Kind.ARRAY, ArrayConstructor(items=()))
-            | (Kind.LIST, ListConstructor(items=()))
-            | (Kind.MAP, MapConstructor(entries=()))
-        ):
+        case Kind.ARRAY, ArrayConstructor() if _holds_nothing(node.operand):
+            return Literal((), target)
+        case (Kind.LIST, ListConstructor(items=())) | (Kind.MAP, MapConstructor(entries=())):
             return Literal((), target)
     operand = context.bind_node(node.operand, context)
     if target.kind is Kind.RECORD:
@@ -75,6 +74,11 @@ def bind_cast(node: Cast, context: ExpressionContext) -> Scalar:
             return cast_to_regproc(text, start_of(node.operand))
     wanted = as_many_dimensions(target, operand)
     return coerce(operand, wanted, CastContext.EXPLICIT, context.query, at=node.at)
+
+
+def _holds_nothing(node: Expression) -> bool:
+    """Whether it is `ARRAY[]`, or made of such: an array without elements has no dimensions."""
+    return isinstance(node, ArrayConstructor) and all(map(_holds_nothing, node.items))
 
 
 def bind_typed_literal(node: TypedLiteral, context: ExpressionContext) -> Scalar:

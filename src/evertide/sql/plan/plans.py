@@ -155,8 +155,9 @@ class DeletePlan:
 
 @dataclass(frozen=True, slots=True)
 class UpdatePlan:
-    """`selection` gives the table's columns of each row that changes; `assignments` gives, for
-    every column of the table in order, its new value over those columns (ColumnRef where it stays).
+    """`selection` gives the table's columns of each row that changes, and what else new values are
+    made of; `assignments` gives, for every column of the table in order, its new value over those
+    columns (ColumnRef where it stays).
     """
 
     table_id: ItemId

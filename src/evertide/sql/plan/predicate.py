@@ -11,7 +11,7 @@ from evertide.sql.plan.expression_context import ExpressionContext
 from evertide.sql.plan.function_call import call_function, call_operator, negated
 from evertide.sql.plan.literal_list import member_of
 from evertide.sql.plan.place import start_of
-from evertide.sql.plan.record import all_fields, written_out
+from evertide.sql.plan.record import all_fields, spread, written_out
 from evertide.sql.plan.row import bind_row_comparison, check_widths
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.expression import (
@@ -96,6 +96,7 @@ def _distinct(left: Expression, right: Expression, at: int, context: ExpressionC
     if not (isinstance(left, RowConstructor) and isinstance(right, RowConstructor)):
         pair = [context.bind_node(left, context), context.bind_node(right, context)]
         return call_operator("is_distinct_from", pair, context.query, at=at)
+    left, right = spread(left, context), spread(right, context)
     check_widths(left, right, at)
     fields = zip(left.fields, right.fields, strict=True)
     tests = [_distinct(one, other, at, context) for one, other in fields]

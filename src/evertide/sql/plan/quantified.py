@@ -20,6 +20,7 @@ from evertide.sql.plan.function_call import (
     negated,
 )
 from evertide.sql.plan.planned import PlannedQuery, fold_finishing
+from evertide.sql.plan.record import spread
 from evertide.sql.plan.set_operation import with_columns
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.expression import (
@@ -139,7 +140,7 @@ def _any_row(
     row: RowConstructor, operator: str, query: Query, context: ExpressionContext, at: int
 ) -> Scalar:
     inside = context.without_rows("comparisons with a subquery")
-    operands = [inside.bind(field) for field in row.fields]
+    operands = [inside.bind(field) for field in spread(row, context).fields]
     planned = plan_inner(query, context)
     _check_width(planned, len(operands), at)
     values, relation = _matched(operands, planned, operator, context, at)
@@ -149,7 +150,9 @@ def _any_row(
 
 def bind_members(node: InSubquery, context: ExpressionContext) -> tuple[Sequence[Scalar], Relation]:
     """`(a, b) IN (query)`: the operands, and the query's rows in types that compare with them."""
-    row = node.operand.fields if isinstance(node.operand, RowConstructor) else (node.operand,)
+    row: Sequence[Expression] = (node.operand,)
+    if isinstance(node.operand, RowConstructor):
+        row = spread(node.operand, context).fields
     operands = [context.bind(part) for part in row]
     planned = plan_inner(node.query, context)
     _check_width(planned, len(operands), node.at)

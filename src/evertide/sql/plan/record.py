@@ -17,7 +17,8 @@ from evertide.sql.plan.coercion import coerce, settle
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.expression_context import ExpressionContext
 from evertide.sql.plan.function_call import call_function
-from evertide.sql.plan.scope import Scope, expand_star
+from evertide.sql.plan.place import start_of
+from evertide.sql.plan.scope import Scope, expand_star, missing_table
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.expression import (
     Expression,
@@ -38,15 +39,20 @@ from evertide.vocab.sql_type import BYTEA, JSONB, TEXT, SqlType, record_of
 
 def bind_row(node: RowConstructor, context: ExpressionContext) -> Scalar:
     """`ROW(a, b)`: constants of no type are text in it."""
-    for one in node.fields:
-        if isinstance(one, Star | RowStar):
-            raise FeatureNotSupported(
-                "the columns of a table as fields of a row are not supported",
-                hint="Name the columns.",
-                position=position_of(one.at),
-            )
-    fields = [settle(context.bind(one), context.query.parameters) for one in node.fields]
+    bound = [field for one in node.fields for field in _bound_fields(one, context)]
+    fields = [settle(field, context.query.parameters) for field in bound]
     return made_row(unnamed([field.type for field in fields]), fields)
+
+
+def _bound_fields(node: Expression, context: ExpressionContext) -> list[Scalar]:
+    """One field, or all columns of `t.*` and all fields of `(row).*`."""
+    match node:
+        case Star():
+            return [context.bind(one) for one in _columns(node, context)]
+        case RowStar():
+            return [field for _, field in bind_fields(node, context)]
+        case _:
+            return [context.bind(node)]
 
 
 def made_row(record: SqlType, fields: Sequence[Scalar]) -> Scalar:
@@ -63,18 +69,42 @@ def written_out(scalar: Scalar) -> Sequence[Scalar] | None:
             return None
 
 
+def spread(row: RowConstructor, context: ExpressionContext) -> RowConstructor:
+    """The same row with each `t.*` in it written out, for those who look at the fields."""
+    if not any(isinstance(one, Star | RowStar) for one in row.fields):
+        return row
+    fields: list[Expression] = []
+    for one in row.fields:
+        if isinstance(one, RowStar):
+            raise FeatureNotSupported(
+                "the fields of a row as fields of a row that is compared are not supported",
+                hint="Name the fields.",
+                position=position_of(start_of(one)),
+            )
+        fields += _columns(one, context) if isinstance(one, Star) else [one]
+    return RowConstructor(tuple(fields), at=row.at)
+
+
 def row_of_table(star: Star, context: ExpressionContext) -> RowConstructor:
     """The whole row of a table, written out: `t.*` where a value must stand."""
-    scopes = (context.scope, *(around.scope for around in context.query.outer))
-    for scope in scopes:
-        if any(table.answers_to(star.qualifier) for table in scope.tables):
-            break
-    else:
-        scope = context.scope
-    columns = expand_star(star, scope)
-    _check_present(star, scope)
-    names = [Name((*star.qualifier, column.name), at=star.at) for column in columns]
+    names = _columns(star, context)
+    _check_present(star, _scope_of(star, context))
     return RowConstructor(tuple(names), at=star.at)
+
+
+def _columns(star: Star, context: ExpressionContext) -> list[Expression]:
+    """What `t.*` stands for."""
+    found = expand_star(star, _scope_of(star, context))
+    return [Name((*star.qualifier, column.name), at=star.at) for column in found]
+
+
+def _scope_of(star: Star, context: ExpressionContext) -> Scope:
+    """Where the table is."""
+    for scope in (context.scope, *(around.scope for around in context.query.outer)):
+        if any(table.answers_to(star.qualifier) for table in scope.tables):
+            return scope
+    message = f'column "{".".join(star.qualifier)}" does not exist'
+    raise missing_table(star.qualifier, context.scope, star.at, message)
 
 
 def _check_present(star: Star, scope: Scope) -> None:

@@ -9,6 +9,7 @@ from evertide.expr.functions.type_groups import unmodified
 from evertide.expr.scalar import And, Call, Literal, Or, Scalar
 from evertide.sql.plan.coercion import settle
 from evertide.sql.plan.expression_context import ExpressionContext
+from evertide.sql.plan.record import spread
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.expression import Binary, Expression, RowConstructor
 from evertide.vocab.errors import FeatureNotSupported, SqlSyntaxError
@@ -27,6 +28,7 @@ def bind_row_comparison(
     node: Binary, left: RowConstructor, right: RowConstructor, context: ExpressionContext
 ) -> Scalar:
     """`(a, b) = (c, d)`, also ordered comparisons, where earlier fields count more."""
+    left, right = spread(left, context), spread(right, context)
     check_widths(left, right, node.at)
     if not left.fields:
         raise FeatureNotSupported(
@@ -94,25 +96,36 @@ _KEYS = {key.arguments[0]: key for key in find_scalar("mz_key")}
 
 def row_key(row: RowConstructor, context: ExpressionContext) -> Scalar:
     """One value for all fields: equal for rows that are, and never NULL, as no row is."""
-    keys = [_field_key(field, context) for field in _fields(row)]
+    parameters = context.query.parameters
+    keys = [
+        _field_key(settle(context.bind(field), parameters), field.at)
+        for field in _fields(row, context)
+    ]
+    return _joined_keys(keys)
+
+
+def key_of(values: Sequence[Scalar], at: int) -> Scalar:
+    """The same for values; NULL is equal to NULL."""
+    return _joined_keys([_field_key(value, at) for value in values])
+
+
+def _joined_keys(keys: Sequence[Scalar]) -> Scalar:
     return Call(_JOINED, tuple(keys), BYTEA) if keys else Literal(b"", BYTEA)
 
 
-def _fields(row: RowConstructor) -> Iterator[Expression]:
+def _fields(row: RowConstructor, context: ExpressionContext) -> Iterator[Expression]:
     """Rows within are taken apart too: all that are counted together have one shape."""
-    for one in row.fields:
+    for one in spread(row, context).fields:
         if isinstance(one, RowConstructor):
-            yield from _fields(one)
+            yield from _fields(one, context)
         else:
             yield one
 
 
-def _field_key(node: Expression, context: ExpressionContext) -> Scalar:
-    value = settle(context.bind(node), context.query.parameters)
+def _field_key(value: Scalar, at: int) -> Scalar:
     key = _KEYS.get(unmodified(value.type))
     if key is None:
         raise FeatureNotSupported(
-            f"a row with a field of type {value.type} is not supported",
-            position=position_of(node.at),
+            f"a row with a field of type {value.type} is not supported", position=position_of(at)
         )
     return Call(key, (value,), BYTEA)

@@ -196,7 +196,8 @@ def expand_star(star: Star, scope: Scope) -> tuple[ScopeColumn, ...]:
     if not star.qualifier:
         return scope.starred
     if not any(table.answers_to(star.qualifier) for table in scope.tables):
-        raise _missing_table(star.qualifier, scope, star.at)
+        shown = ".".join(star.qualifier)
+        raise missing_table(star.qualifier, scope, star.at, f"no table named '{shown}' in scope")
     return tuple(c for c in _columns_of(star.qualifier, scope) if not c.hidden)
 
 
@@ -210,7 +211,8 @@ def _missing(name: Name, scope: Scope) -> SqlError:
         )
     parts = tuple(qualifier)
     if not any(table.answers_to(parts) for table in scope.tables):
-        return _missing_table(parts, scope, name.at, column=column_name)
+        shown = ".".join(name.parts)
+        return missing_table(parts, scope, name.at, f'column "{shown}" does not exist')
     return UndefinedColumn(
         f'column "{".".join(name.parts)}" does not exist',
         hint=_similar(column_name, _columns_of(parts, scope)),
@@ -218,14 +220,14 @@ def _missing(name: Name, scope: Scope) -> SqlError:
     )
 
 
-def _missing_table(
-    qualifier: tuple[str, ...], scope: Scope, at: int, *, column: str | None = None
+def missing_table(
+    qualifier: tuple[str, ...], scope: Scope, at: int, message: str
 ) -> UndefinedTable:
+    """What to say of a table that is not there."""
     name = qualifier[-1]
-    shown = ".".join(qualifier if column is None else (*qualifier, column))
     alias = next((table.name for table in scope.tables if table.aliased == name), None)
     return UndefinedTable(
-        f'column "{shown}" does not exist',
+        message,
         detail=f'There is no entry for table "{name}" in FROM.',
         hint=f'Perhaps you meant to reference the table alias "{alias}".' if alias else None,
         position=position_of(at),

@@ -25,6 +25,7 @@ from evertide.sql.plan.deferred import (
     FIRST_PLACE,
     Deferred,
     DeferredValue,
+    GuardedUse,
     QuantifiedUse,
     RowQuantifiedUse,
     RowsUse,
@@ -56,7 +57,7 @@ class Standing:
         for place, value in enumerate(late.values):
             if isinstance(value, WindowUse | RowsUse) or _needs(value, waiting):
                 waiting.add(place)
-            elif not isinstance(value, AggregateCall):
+            elif place not in self.settled and not isinstance(value, AggregateCall):
                 self.settled[place] = self.attach(value)
 
     def attach_rest(self, late: Deferred, known_rows: KnownRows) -> None:
@@ -158,13 +159,15 @@ def _row_of(columns: Sequence[ColumnRef], use: RowsUse) -> Scalar:
 
 def _needs(value: DeferredValue, waiting: set[int]) -> bool:
     """Whether it is computed from a value that is waiting."""
+    operands: list[Scalar] = []
+    if isinstance(value, GuardedUse):
+        operands.append(value.reached)
+        value = value.use
     match value:
         case QuantifiedUse(operand=operand):
-            operands: Sequence[Scalar] = (operand,)
+            operands.append(operand)
         case RowQuantifiedUse():
-            operands = value.operands
-        case _:
-            return False
+            operands += value.operands
     places = {FIRST_PLACE + place for place in waiting}
     parts = [part for operand in operands for part in walk_parts(operand)]
     return any(isinstance(part, ColumnRef) and part.index in places for part in parts)
