@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from evertide.persist.faults import StoreUnreachable
+from evertide.persist.faults import StoreFailing, StoreUnreachable
 from evertide.persist.handle import PersistClient
+from evertide.persist.store import sqlite_writer
 from evertide.persist.store.memory import MemoryBlob
 from evertide.persist.store.protocol import (
     AllSet,
@@ -27,6 +28,7 @@ from evertide.persist.store.sqlite_sets import set_if_expected
 from evertide.persist.store.sqlite_writer import Commit, connect
 from evertide.vocab.ids import Epoch, ShardId
 from evertide.vocab.timestamp import Timeline, Timestamp
+from evertide.vocab.update import Update
 from tests.persist.racing import DESC, SHARD, append_one, check_rows
 
 
@@ -204,6 +206,41 @@ async def test_a_store_that_never_answers_is_unreachable(tmp_path: Path) -> None
     with pytest.raises(StoreUnreachable):
         await store.raise_epoch()
     assert await store.current_epoch() == 0
+    await store.close()
+
+
+async def test_a_commit_that_cannot_be_looked_for_is_not_called_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever hears that there was no room takes back the parts that the state may refer to."""
+
+    def no_room(code: int) -> sqlite3.OperationalError:
+        error = sqlite3.OperationalError("no room")
+        error.sqlite_errorcode = code
+        return error
+
+    def commit(
+        connection: sqlite3.Connection, statement: str, arguments: tuple[object, ...]
+    ) -> int:
+        changed = connection.execute(statement, arguments).rowcount
+        if armed:
+            raise no_room(sqlite3.SQLITE_IOERR_FSYNC)
+        return changed
+
+    def look(*_: object, **__: object) -> sqlite3.Connection:
+        raise no_room(sqlite3.SQLITE_IOERR_SHMSIZE)
+
+    armed = False
+    store, blob = SqliteStore(tmp_path / "consensus.db", commit=commit), MemoryBlob()
+    client = PersistClient(store.consensus(await store.raise_epoch()), blob)
+    await client.create_shard(SHARD)
+    monkeypatch.setattr(sqlite_writer, "_SETTLE_S", 0.05)
+    monkeypatch.setattr(sqlite_writer, "connect", look)
+    armed = True
+    updates = [Update(("w" * 100_000, 1), Timestamp(0), 1)]
+    with pytest.raises(StoreFailing):
+        await client.compare_and_append(SHARD, DESC, updates, Timestamp(0), Timestamp(1))
+    assert await client.snapshot(SHARD, DESC, Timestamp(0)) == updates
     await store.close()
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from evertide.persist.upkeep.sweep import SweepTimes
 from evertide.vocab.ids import ShardId
 from tests.sim.ddl import change_catalog
+from tests.sim.feed import FEED, feed
 from tests.sim.history import History
 from tests.sim.node import CATALOG, MAX_SKEW_MS, Node, Role
 from tests.sim.shape import Shape
@@ -74,6 +75,7 @@ class Cast:
             *self._sessions(node, slot < work.historians, read_history, 2),
             *self._sessions(node, slot < work.droppers, drop_and_restore, 8),
             *self._sessions(node, work.ddls, change_catalog, 2),
+            *self._sessions(node, slot < work.feeders, feed),
             *self._sessions(node, slot < work.compactors, self._compact()),
             *self._sessions(
                 node, slot < work.replacers, partial(replace_view, views=self.views), 10
@@ -83,6 +85,8 @@ class Cast:
 
     def _compact(self) -> Statement:
         shards = [CATALOG, *(one.shard_id for one in [*self.readable, *self.views])]
+        if self.shape.work.feeders:
+            shards.append(FEED)
         part_bytes = self.shape.limits.part_bytes
         return partial(compact_some, shard_ids=shards, part_bytes=part_bytes)
 

@@ -27,7 +27,7 @@ from tests.sim.upkeep import compact_some
 
 NO_WORK = Work(
     writers=0, counters=0, readers=0, ddls=0, historians=0, followers=0,
-    compactors=0, sweepers=0, droppers=0, replacers=0,
+    feeders=0, compactors=0, sweepers=0, droppers=0, replacers=0,
 )  # fmt: skip
 
 

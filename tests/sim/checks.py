@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from evertide.vocab.ids import ShardId
 from evertide.vocab.timestamp import MIN_TS, Timestamp, step_back
 from tests.sim.ddl import check_catalog
+from tests.sim.feed import check_feed
 from tests.sim.history import Followed, Forgot, Held, History, Read, Rows, Write, require
 from tests.sim.node import TXNS, Place
 from tests.sim.store import Done
@@ -27,6 +28,7 @@ def check_all(
     check_holds(history.holds, truth)
     check_drops(history.forgot, truth)
     check_catalog(history.ddls, history.catalog, truth)
+    check_feed(history.fed, truth)
     for view in views:
         check_view(view, truth)
 

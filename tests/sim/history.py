@@ -107,6 +107,23 @@ class Forgot:
 
 
 @dataclass(slots=True)
+class Fed:
+    """An append to a single shard, and what came of it; neither flag: nobody knows."""
+
+    operation: int
+    process: str
+    lower: Timestamp
+    upper: Timestamp
+    rows: Sequence[Row]
+    invoked: int
+    told: int = 0
+    acknowledged: bool = False
+    refused: bool = False
+    # The upper that it was refused by.
+    stands_at: Timestamp | None = None
+
+
+@dataclass(slots=True)
 class Ddl:
     """CREATE TABLE, or DROP TABLE of what the operation `drops` created."""
 
@@ -131,6 +148,7 @@ class History:
         self.holds: list[Held] = []
         self.forgot: list[Forgot] = []
         self.ddls: list[Ddl] = []
+        self.fed: list[Fed] = []
         # The largest catalog timestamp that some client knows to be in the past.
         self.ddl_seen = MIN_TS
         # What somebody new found at the end.

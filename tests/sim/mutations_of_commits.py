@@ -18,13 +18,14 @@ from evertide.persist.store.protocol import AllSet, Head, SetMismatch
 from evertide.persist.txn import Committed, TxnsUpperMismatch
 from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp
 from tests.sim.planting import mutation, mutations_in
-from tests.sim.shape import Shape, on_timestamps
+from tests.sim.shape import Shape, Tells, on_timestamps
 from tests.support.memory_port import MemoryPort
 
 
 def _many_cuts(shape: Shape) -> Shape:
+    """Of a network: in a file nothing arrives late."""
     faults = replace(shape.faults, cut=0.5, refused=0.0)
-    return replace(shape, faults=faults, pause_s=0.02, duration_s=2.0)
+    return replace(shape, faults=faults, pause_s=0.02, duration_s=2.0, tells=Tells.NOBODY)
 
 
 def _oracle_apart(shape: Shape) -> Shape:

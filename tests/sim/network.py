@@ -30,6 +30,8 @@ class Faults:
     lost_hint: float = 0.0
     # There is no room for what is to be written.
     full: float = 0.0
+    # What ended in an error cannot even be looked for; of stores that tell.
+    failing: float = 0.0
 
 
 NO_FAULTS = Faults()
@@ -63,33 +65,31 @@ class Network:
         """
         answer: asyncio.Future[T] = self.loop.create_future()
         if running_process() in self.cut_off or self._rng.random() < self.faults.refused:
-            self._later(self._delay(), lambda: _fail(answer, refused()))
+            self._later(self.delay(), lambda: _fail(answer, refused()))
         elif full is not None and self._rng.random() < self.faults.full:
-            self._later(self._delay(), partial(self._arrive, full, answer))
+            self._later(self.delay(), partial(self._arrive, full, answer))
         elif self._rng.random() < self.faults.cut:
             if self._rng.random() < 0.6:
-                self._later(
-                    self._delay() * self._rng.choice((1, 4, 20)), lambda: self._lost(action)
-                )
+                self._later(self.delay() * self._rng.choice((1, 4, 20)), lambda: self._lost(action))
             self.loop.note(f"cut: {what}")
-            self._later(self._delay(), lambda: _fail(answer, unknown()))
+            self._later(self.delay(), lambda: _fail(answer, unknown()))
         else:
-            self._later(self._delay(), lambda: self._arrive(action, answer))
+            self._later(self.delay(), lambda: self._arrive(action, answer))
         return await answer
 
     def hint(self, receiver: Process, tell: Callable[[], None]) -> None:
         """Let a process know something, unless that is lost on the way."""
         if receiver not in self.cut_off and self._rng.random() >= self.faults.lost_hint:
-            self.loop.call_later(self._delay(), tell, context=receiver.context)
+            self.loop.call_later(self.delay(), tell, context=receiver.context)
 
     def _arrive(self, action: Callable[[], T], answer: "asyncio.Future[T]") -> None:
         try:
             result = action()
         except Exception as error:  # noqa: BLE001 - the answer, whatever it is
             failure = error
-            self._later(self._delay(), lambda: _fail(answer, failure))
+            self._later(self.delay(), lambda: _fail(answer, failure))
         else:
-            self._later(self._delay(), lambda: _answer(answer, result))
+            self._later(self.delay(), lambda: _answer(answer, result))
 
     def _lost(self, action: Callable[[], T]) -> None:
         """Arrived, and nobody waits for what comes of it."""
@@ -98,7 +98,12 @@ class Network:
         except Exception as error:  # noqa: BLE001 - refused, and nobody hears it
             self.loop.note(f"unheard: {type(error).__name__}")
 
-    def _delay(self) -> float:
+    def happens(self, chance: float) -> bool:
+        """Whether something does that has this chance."""
+        return chance > 0.0 and self._rng.random() < chance
+
+    def delay(self) -> float:
+        """How long the next step takes."""
         delay_s = self._rng.expovariate(_DELAY_PER_S)
         if self.faults.slow and self._rng.random() < self.faults.slow:
             delay_s += self._rng.random() * _SLOW_S

@@ -24,6 +24,7 @@ from tests.sim.loop import SimLoop, running_process
 from tests.sim.node import MAX_SKEW_MS, wall_ms
 from tests.sim.scenario import Scenario
 from tests.sim.shape import Shape
+from tests.sim.short_way import counting
 
 # Of a seed that is played again, all that happened is shown.
 REPLAYED = os.environ.get("EVERTIDE_SIM_SEED")
@@ -41,6 +42,8 @@ class Played:
     writes: int
     reads: int
     virtual_s: float
+    # What came of appends by the short way.
+    short_way: Mapping[str, int]
 
 
 class SeedFailed(AssertionError):
@@ -61,7 +64,7 @@ class SeedFailed(AssertionError):
 def play(shape: Shape) -> Played:
     """Play a scenario and check everything; raises SeedFailed."""
     loop = SimLoop(random.Random(f"loop {shape.seed}"), in_order=shape.in_order)
-    with determinism(loop, shape), capture_logs() as logs:
+    with determinism(loop, shape), counting() as short_way, capture_logs() as logs:
         try:
             scenario = Scenario(shape, loop)
             loop.run_until_complete(troubles.play(scenario))
@@ -72,7 +75,14 @@ def play(shape: Shape) -> Played:
         finally:
             loop.bury()
     history = scenario.history
-    return Played(loop.digest, loop.moment, len(history.writes), len(history.reads), loop.time())
+    return Played(
+        digest=loop.digest,
+        steps=loop.moment,
+        writes=len(history.writes),
+        reads=len(history.reads),
+        virtual_s=loop.time(),
+        short_way=short_way,
+    )
 
 
 def check_nothing_broke(loop: SimLoop, logs: Sequence[Mapping[str, Any]]) -> None:

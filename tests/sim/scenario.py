@@ -14,11 +14,12 @@ from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp, step_back
 from tests.sim.audit import audit
 from tests.sim.cast import Cast
 from tests.sim.ddl import audit_catalog
+from tests.sim.feed import FEED
 from tests.sim.history import DESC, History, Readings, Violation
 from tests.sim.loop import Process, SimLoop
 from tests.sim.network import NO_FAULTS, Faults, Hub, Network
 from tests.sim.node import MAX_SKEW_MS, TXNS, Generation, Node, Place
-from tests.sim.shape import Shape
+from tests.sim.shape import Shape, Tells
 from tests.sim.store import SimBlob, SimStore
 from tests.sim.stored import COUNTERS, DEFINITIONS, Collection, Table, View
 
@@ -61,13 +62,18 @@ class Scenario:
         return [ShardId(f"t{number}") for number in range(self.shape.tables)]
 
     def _make_place(self) -> Place:
-        apart = self.shape.oracle_apart
+        apart, tells = self.shape.oracle_apart, self.shape.tells
+        hub = Hub(self.network)
         return Place(
             loop=self.loop,
-            store=SimStore(self.network),
+            store=SimStore(
+                self.network,
+                tells=tells is not Tells.NOBODY,
+                ring=hub.publish if tells is Tells.EVERYBODY else None,
+            ),
             oracle_store=SimStore(self.network) if apart else None,
             blob=SimBlob(self._blob_network),
-            hub=Hub(self.network),
+            hub=hub,
             readings=Readings(),
             grace_s=self.shape.limits.grace_s,
             cache_bytes=self.shape.limits.cache_bytes,
@@ -152,7 +158,8 @@ class Scenario:
     async def _create(self, node: Node) -> None:
         lag = self.shape.limits.since_lag
         first = initial_state(since_lag=lag)
-        shards = [create(shard_id, first) for shard_id in [*self.tables, COUNTERS]]
+        fed = [FEED] if self.shape.work.feeders else []
+        shards = [create(shard_id, first) for shard_id in [*self.tables, COUNTERS, *fed]]
         await node.client.append_all([], also=shards)
         node.start(node.writes.run, "group commit")
         write = TableWrite(DESC, [(("counter", 0, 0), 1)])

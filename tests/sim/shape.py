@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 
 from tests.sim.network import Faults
 
@@ -29,6 +30,7 @@ class Work:
     readers: int
     ddls: int
     # In so many processes.
+    feeders: int
     historians: int
     followers: int
     compactors: int
@@ -51,6 +53,14 @@ class Limits:
     dropped_ms: int
 
 
+class Tells(Enum):
+    """Whom a store tells by itself what came of a change; NOBODY: it is behind a network."""
+
+    NOBODY = auto()
+    THE_WRITER = auto()
+    EVERYBODY = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class Shape:
     """One scenario; `pause_s` is the mean time between two statements of a client."""
@@ -61,6 +71,7 @@ class Shape:
     tables: int
     views: int
     oracle_apart: bool
+    tells: Tells
     in_order: bool
     pause_s: float
     work: Work
@@ -81,6 +92,7 @@ def draw_shape(seed: int) -> Shape:
         tables=rng.randint(1, 4),
         views=views,
         oracle_apart=rng.random() < 0.3,
+        tells=Tells.NOBODY,
         in_order=rng.random() < 0.3,
         pause_s=rng.choice((0.02, 0.05, 0.2)),
         work=_draw_work(rng, views),
@@ -90,7 +102,18 @@ def draw_shape(seed: int) -> Shape:
         troubles=_draw_troubles(rng),
     )
     focus = rng.choice((None, None, on_parts, on_views, on_timestamps, on_drops))
-    return shape if focus is None else focus(shape)
+    return _draw_tells(shape if focus is None else focus(shape))
+
+
+def on_feeds(shape: Shape) -> Shape:
+    """Processes append to one shard, now one and now the other; its store tells."""
+    return replace(
+        shape,
+        processes=max(2, shape.processes),
+        pause_s=0.05,
+        tells=Tells.EVERYBODY if shape.tells is Tells.NOBODY else shape.tells,
+        work=replace(shape.work, feeders=2, counters=0, readers=0),
+    )
 
 
 def on_parts(shape: Shape) -> Shape:
@@ -130,12 +153,24 @@ def on_drops(shape: Shape) -> Shape:
     return replace(shape, work=work, limits=replace(shape.limits, dropped_ms=50))
 
 
+def _draw_tells(shape: Shape) -> Shape:
+    """Of each seed by itself: what else it draws does not depend on this."""
+    rng = random.Random(f"tells {shape.seed}")
+    tells = rng.choice((Tells.NOBODY, Tells.NOBODY, Tells.THE_WRITER, Tells.EVERYBODY))
+    faults = shape.faults
+    if tells is not Tells.NOBODY:
+        faults = replace(faults, failing=rng.choice((0.0, 0.2)))
+    work = replace(shape.work, feeders=rng.choice((0, 0, 1, 2)))
+    return replace(shape, tells=tells, faults=faults, work=work)
+
+
 def _draw_work(rng: random.Random, views: int) -> Work:
     return Work(
         writers=rng.randint(1, 2),
         counters=rng.choice((0, 1, 1)),
         readers=rng.choice((0, 1, 2)),
         ddls=rng.choice((0, 0, 1)),
+        feeders=0,
         historians=rng.choice((0, 1, 2)),
         followers=rng.choice((0, 1, 2)),
         compactors=rng.choice((0, 1, 2, 4)),

@@ -1,4 +1,4 @@
-"""Stores with a network in front of them.
+"""Stores with a network in front of them, or as a file of the processes' own host (writer.py).
 
 Behind it is the port that tests/conformance holds to its promises, so whatever reaches a store is
 done at one moment, whole or not at all. Everything that was ever done is kept in a log, which says
@@ -36,8 +36,9 @@ from evertide.persist.store.protocol import (
 )
 from evertide.vocab.ids import Epoch, ShardId
 from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp
-from tests.sim.loop import running_process
+from tests.sim.loop import Process, running_process
 from tests.sim.network import Network
+from tests.sim.writer import Ring, SimTelling, SimWriter
 from tests.support.memory_port import MemoryPort
 
 T = TypeVar("T")
@@ -65,11 +66,15 @@ class Raised:
 class SimStore:
     """One place with shard states and timelines, as a Store and as its log tells."""
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: Network, *, tells: bool = False, ring: Ring | None = None) -> None:
+        """`tells`: as a file of this host; else over the network. `ring` tells other processes."""
         self.network = network
         self.log: list[Done | Raised] = []
         self._cells = MemoryStore()
         self._port = MemoryPort(self._cells)
+        self._tells = tells
+        self._ring = ring
+        self._writers: dict[Process, SimWriter] = {}
 
     @property
     def epoch(self) -> Epoch:
@@ -82,8 +87,13 @@ class SimStore:
     async def current_epoch(self) -> Epoch:
         return await insist(lambda: SimPort(self).ask("current epoch", lambda: self.epoch))
 
-    def consensus(self, epoch: Epoch) -> Attempts:
-        return Attempts(SimPort(self), epoch)
+    def consensus(self, epoch: Epoch) -> Attempts | SimTelling:
+        process = running_process()
+        if not self._tells or process is None:
+            return Attempts(SimPort(self), epoch)
+        if process not in self._writers:
+            self._writers[process] = SimWriter(self, process, self._ring)
+        return SimTelling(self, self._writers[process], epoch)
 
     def oracle_rows(self, epoch: Epoch) -> AttemptsAtTime:
         return AttemptsAtTime(SimPort(self), epoch)

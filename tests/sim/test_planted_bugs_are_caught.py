@@ -8,7 +8,7 @@ import pytest
 
 from evertide.catalog.faults import CatalogFault
 from evertide.persist.faults import PersistFault
-from tests.sim import mutations_of_commits, mutations_of_shards
+from tests.sim import mutations_of_appends, mutations_of_commits, mutations_of_shards
 from tests.sim.history import Violation
 from tests.sim.loop import Stuck
 from tests.sim.planting import Mutation, seeds_for
@@ -18,7 +18,11 @@ from tests.sim.shape import Shape, draw_shape
 SEEDS = 150
 # A check of the simulation itself, or the code itself saying that it cannot go on.
 NOTICED = (Violation, Stuck, PersistFault, CatalogFault)
-MUTATIONS = [*mutations_of_commits.MUTATIONS, *mutations_of_shards.MUTATIONS]
+MUTATIONS = [
+    *mutations_of_appends.MUTATIONS,
+    *mutations_of_commits.MUTATIONS,
+    *mutations_of_shards.MUTATIONS,
+]
 
 
 def why_it_fails(mutation: Mutation, shape: Shape) -> BaseException | None:

@@ -8,11 +8,13 @@ event loop with virtual time (loop.py) over stores whose network fails (network.
 import os
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
 from tests.sim.run import REPLAYED, play
-from tests.sim.shape import draw_shape
+from tests.sim.shape import draw_shape, on_feeds
+from tests.sim.short_way import TROUBLES
 
 SEEDS = 500
 CHUNK = 25
@@ -28,8 +30,13 @@ print(*[play(draw_shape(seed)).digest for seed in {SOME_SEEDS}])
 
 
 def play_all(first: int, count: int) -> None:
+    short_way: Counter[str] = Counter()
     for seed in range(first, first + count):
-        play(draw_shape(seed))
+        short_way.update(play(draw_shape(seed)).short_way)
+    # Else their silence would mean nothing for it, whether the store tells or not.
+    for way in ("", "told: "):
+        assert short_way[f"{way}done"] > 2 * count, short_way
+        assert sum(short_way[way + trouble] for trouble in TROUBLES) > count // 4, short_way
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
@@ -42,6 +49,13 @@ def test_storage_keeps_its_promises(first: int) -> None:
 @pytest.mark.parametrize("first", range(SEEDS, SEEDS + MANY_SEEDS, LARGE_CHUNK))
 def test_storage_keeps_its_promises_for_long(first: int) -> None:
     play_all(first, LARGE_CHUNK)
+
+
+def test_single_appends_meet_every_trouble_on_their_short_way() -> None:
+    short_way: Counter[str] = Counter()
+    for seed in range(CHUNK):
+        short_way.update(play(on_feeds(draw_shape(seed))).short_way)
+    assert all(short_way[f"told: {trouble}"] for trouble in ("done", *TROUBLES)), short_way
 
 
 if REPLAYED is not None:

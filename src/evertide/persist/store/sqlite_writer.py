@@ -270,7 +270,11 @@ class SqliteWriter:
                     reader.close()
             except sqlite3.Error as error:
                 if time.monotonic() > deadline:
-                    raise fault_of(error, self._path) from error
+                    fault = fault_of(error, self._path)
+                    # It may have happened: want of room for a look does not mean that nothing did.
+                    if isinstance(fault, StoreFull):
+                        raise StoreFailing(fault.reason) from error
+                    raise fault from error
             time.sleep(_LONGEST_PAUSE_S)
 
 
