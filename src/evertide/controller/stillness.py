@@ -26,6 +26,15 @@ def shards_below(collection: Import) -> list[ShardId]:
     return list(found)
 
 
+def follows_time(collection: Import) -> bool:
+    """Whether it is never known further than the present, unless it has ended.
+
+    Not so what follows from constants alone: it is known for ever once it is there.
+    """
+    derived = collection.derived
+    return derived is None or derived.by_time or any(map(follows_time, derived.inputs))
+
+
 class Look:
     """States of shards read at one moment, and what follows from them.
 

@@ -31,12 +31,17 @@ from evertide.adapter.reading.leaves import (
 from evertide.adapter.reading.pinned import Pinned
 from evertide.adapter.reading.plans import ReadPlan
 from evertide.adapter.reading.question import Question, Read
-from evertide.adapter.reading.timestamp import check_explicit_as_of, check_fixed_as_of
+from evertide.adapter.reading.timestamp import (
+    check_explicit_as_of,
+    check_fixed_as_of,
+    check_in_time,
+)
 from evertide.adapter.session import Session
 from evertide.adapter.transaction import Reading
 from evertide.catalog.builtin.registry import builtin_rows
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.compute import Unanswered
+from evertide.controller.stillness import follows_time
 from evertide.expr.budget import Budget
 from evertide.expr.heavy import has_heavy
 from evertide.expr.interpret import Collection, consolidated, evaluate, finish
@@ -256,6 +261,8 @@ async def _choose_and_hold(
     """
     while True:
         as_of = await choose_as_of(read, env, freshness, fixed=fixed, wanted=wanted)
+        if wanted is not None:
+            await _check_in_time(read, env, session, wanted)
         try:
             hold = await env.storage.hold([leaf.collection for leaf in read.shard_leaves], as_of)
         except BelowSince:
@@ -268,6 +275,17 @@ async def _choose_and_hold(
             transaction.holds.append(await hold_domain(domain, env, as_of))
             transaction.start_reading(as_of, frozenset(one.shard_id for one in domain))
         return as_of, hold
+
+
+async def _check_in_time(read: Read, env: Environment, session: Session, wanted: Timestamp) -> None:
+    """Rather than letting a statement wait in vain for a time that is far."""
+    limit_ms, now = session.statement_timeout_ms, Timestamp(env.clock.now_ms())
+    if not limit_ms or wanted <= now + limit_ms:
+        return
+    collections = [c for c in (x.collection for x in read.shard_leaves) if follows_time(c)]
+    if collections:
+        uppers = await known_uppers(collections, (), env, read.snapshot)
+        check_in_time(wanted, uppers, now, limit_ms)
 
 
 async def choose_as_of(

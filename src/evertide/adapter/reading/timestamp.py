@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from evertide.vocab.errors import DataException
+from evertide.vocab.errors import DataException, QueryCanceled
 from evertide.vocab.timestamp import Timestamp
 
 
@@ -37,3 +37,16 @@ def check_explicit_as_of(as_of: Timestamp, sinces: Sequence[Timestamp]) -> Times
             detail=f"AS OF {as_of} is before {since}, the earliest readable timestamp",
         )
     return as_of
+
+
+def check_in_time(
+    as_of: Timestamp, uppers: Sequence[Timestamp], now: Timestamp, limit_ms: int
+) -> None:
+    """Whether what follows time and is known below these will be known at as_of before a
+    statement's time, counted from now, has passed."""
+    if as_of > now + limit_ms and min(uppers) <= as_of:
+        raise QueryCanceled(
+            f"what is read will not be known at {as_of} within the statement's timeout",
+            detail=f"It is {now} now, and the timeout is {limit_ms} ms.",
+            hint="SET statement_timeout = 0 waits for ever.",
+        )
