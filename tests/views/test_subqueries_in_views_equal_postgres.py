@@ -25,12 +25,6 @@ QUERIES = {
     " FROM outer_rows o",
     "compared": "SELECT id, v > ALL (SELECT w FROM inner_rows i WHERE i.k = o.k) AS above"
     " FROM outer_rows o",
-    # For the rows with more than one partner, or none, the subqueries would fail.
-    "spared": "SELECT id, CASE WHEN (SELECT count(*) FROM inner_rows i WHERE i.k = o.k) = 1"
-    " THEN (SELECT w FROM inner_rows i WHERE i.k = o.k) END AS w,"
-    " CASE WHEN EXISTS (SELECT 1 FROM inner_rows i WHERE i.k = o.k)"
-    " THEN (SELECT 12 / count(*) FROM inner_rows i WHERE i.k = o.k) ELSE -1 END AS share"
-    " FROM outer_rows o",
     "two_levels": "SELECT id FROM outer_rows o WHERE k IN (SELECT i.k FROM inner_rows i"
     " WHERE EXISTS (SELECT 1 FROM inner_rows j WHERE j.w = i.w AND j.k > o.v))",
 }

@@ -140,8 +140,10 @@ class SqliteWriter:
                     outcomes = [Failed(self._told(error))] * len(group)
                 # First the others: they have more to do than to answer, and once its own event loop
                 # is awake this thread waits for it at every step.
-                self._tell_others(group, outcomes)
-                deliver(group, outcomes)
+                try:
+                    self._tell_others(group, outcomes)
+                finally:
+                    deliver(group, outcomes)
         finally:
             self._ended = True
             connection.close()

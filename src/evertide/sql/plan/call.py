@@ -26,7 +26,6 @@ from evertide.sql.plan.function_call import (
     negated,
     session_call,
 )
-from evertide.sql.plan.guarded import guard_arguments
 from evertide.sql.plan.pause import PAUSES, bind_pause
 from evertide.sql.plan.place import start_of
 from evertide.sql.plan.record import comparable, json_of, row_of_table
@@ -190,14 +189,9 @@ def _bind_coalesce(node: FunctionCall, context: ExpressionContext) -> Scalar:
     if not node.args:
         raise SqlSyntaxError("COALESCE requires an argument", position=position_of(node.at))
     inside = context.without_rows("COALESCE")
-    bound: list[Scalar] = []
-    marks = [len(context.deferred.values)]  # how much was deferred before each argument
-    for argument in node.args:
-        bound.append(inside.bind(argument))
-        marks.append(len(context.deferred.values))
+    bound = [inside.bind(argument) for argument in node.args]
     ats = [start_of(argument) for argument in node.args]
     values, shared = unify(bound, "COALESCE", context.query, ats=ats)
-    guard_arguments(values, marks, context.deferred)
     return typed.Coalesce(tuple(values), shared)
 
 

@@ -110,22 +110,7 @@ class RowsUse:
 
 # Relations here are as they are written in the subquery: the row that its value is for is one
 # around them.
-PlainUse: TypeAlias = ScalarUse | ExistsUse | QuantifiedUse | RowQuantifiedUse | ArrayUse
-
-
-@dataclass(frozen=True, slots=True)
-class GuardedUse:
-    """A subquery that is computed for those rows alone where `reached` is true; NULL elsewhere."""
-
-    use: PlainUse
-    reached: Scalar  # never NULL
-
-    @property
-    def type(self) -> SqlType:
-        return self.use.type
-
-
-SubqueryUse: TypeAlias = PlainUse | GuardedUse
+SubqueryUse: TypeAlias = ScalarUse | ExistsUse | QuantifiedUse | RowQuantifiedUse | ArrayUse
 DeferredValue: TypeAlias = AggregateCall | SubqueryUse | WindowUse | RowsUse
 
 

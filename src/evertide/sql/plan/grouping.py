@@ -49,7 +49,6 @@ def group(
         if isinstance(value, AggregateCall):
             position = len(grouped_by) + calls.index(value)
             settled[place] = ColumnRef(position, value.type)
-    settled |= _grouped_subqueries(keys or (), early, late)
     standing = Standing(grouped, carry, attach_use, settled)
     standing.attach_first(late)
     return standing
@@ -57,19 +56,6 @@ def group(
 
 def _filled(call: AggregateCall, fill: Callable[[Scalar], Scalar]) -> AggregateCall:
     return rewrite_arguments(call, fill)
-
-
-def _grouped_subqueries(
-    keys: Sequence[Scalar], early: Deferred, late: Deferred
-) -> dict[int, Scalar]:
-    """The subqueries, by their numbers, that stand word for word as keys too: they are these."""
-    found: dict[int, Scalar] = {}
-    for position, key in enumerate(keys):
-        if isinstance(key, ColumnRef) and key.index >= FIRST_PLACE:
-            use = early.values[key.index - FIRST_PLACE]
-            same = [place for place, value in enumerate(late.values) if value == use]
-            found |= dict.fromkeys(same, ColumnRef(position, key.type))
-    return found
 
 
 def _grouped_column(column: OuterColumn, keys: Sequence[Scalar], late: Deferred) -> Scalar:

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 
 from evertide.catalog.objects import Item
+from evertide.expr.functions.cast import CastContext
 from evertide.expr.relation import Get, Join, Map, Relation, TopK
 from evertide.expr.scalar import ColumnRef, Scalar
 from evertide.sql.plan.assignment import assign
 from evertide.sql.plan.builder import RelationBuilder
+from evertide.sql.plan.coercion import coerce
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.deferred import Deferred, fill_places
 from evertide.sql.plan.expression import plain_context
@@ -33,6 +35,7 @@ from evertide.sql.syntax.command import Assignment, DeleteStatement, UpdateState
 from evertide.sql.syntax.expression import DefaultValue, Expression, Star
 from evertide.sql.syntax.query import SelectItem, TableExpression
 from evertide.vocab.errors import FeatureNotSupported, SqlSyntaxError
+from evertide.vocab.sql_type import TEXT, Kind, SqlType
 
 
 def plan_update(statement: UpdateStatement, query: QueryContext) -> UpdatePlan:
@@ -81,7 +84,7 @@ def _update_from(
     types, arity = table.desc.types, table.desc.arity
     kept = [ColumnRef(i, sql_type) for i, sql_type in enumerate(types)]
     at = statement.from_[0].at
-    rows = Map(Get(table.global_id, types), (key_of(kept, at),))
+    rows = Map(Get(table.global_id, types), (_telling_key(kept, query, at),))
     source = product(Source(rows, scope), plan_from(statement.from_, query), at=at)
     builder = source.builder()
     plan_where(statement.where, source.scope, builder, query)
@@ -92,6 +95,23 @@ def _update_from(
     given = {i: ColumnRef(first + n, types[i]) for n, i in enumerate(values)}
     joined = Join((rows, one), ((arity, arity + 1),))
     return joined, tuple(given.get(i, column) for i, column in enumerate(kept))
+
+
+def _telling_key(columns: Sequence[ColumnRef], query: QueryContext, at: int) -> Scalar:
+    """By which rows are told apart, also such as are equal and yet not the same: '1 month' and
+    '30 days', 0 and -0. Their texts differ."""
+    texts = [
+        coerce(column, TEXT, CastContext.EXPLICIT, query, at=at)
+        for column in columns
+        if _has_more_than_its_value(column.type)
+    ]
+    return key_of([*columns, *texts], at)
+
+
+def _has_more_than_its_value(sql_type: SqlType) -> bool:
+    if sql_type.element is not None:
+        return _has_more_than_its_value(sql_type.element)
+    return sql_type.kind in (Kind.INTERVAL, Kind.FLOAT4, Kind.FLOAT8)
 
 
 def plan_delete(statement: DeleteStatement, query: QueryContext) -> DeletePlan:

@@ -25,7 +25,6 @@ from evertide.sql.plan.deferred import (
     FIRST_PLACE,
     Deferred,
     DeferredValue,
-    GuardedUse,
     QuantifiedUse,
     RowQuantifiedUse,
     RowsUse,
@@ -57,7 +56,7 @@ class Standing:
         for place, value in enumerate(late.values):
             if isinstance(value, WindowUse | RowsUse) or _needs(value, waiting):
                 waiting.add(place)
-            elif place not in self.settled and not isinstance(value, AggregateCall):
+            elif not isinstance(value, AggregateCall):
                 self.settled[place] = self.attach(value)
 
     def attach_rest(self, late: Deferred, known_rows: KnownRows) -> None:
@@ -159,15 +158,13 @@ def _row_of(columns: Sequence[ColumnRef], use: RowsUse) -> Scalar:
 
 def _needs(value: DeferredValue, waiting: set[int]) -> bool:
     """Whether it is computed from a value that is waiting."""
-    operands: list[Scalar] = []
-    if isinstance(value, GuardedUse):
-        operands.append(value.reached)
-        value = value.use
     match value:
         case QuantifiedUse(operand=operand):
-            operands.append(operand)
+            operands: Sequence[Scalar] = (operand,)
         case RowQuantifiedUse():
-            operands += value.operands
+            operands = value.operands
+        case _:
+            return False
     places = {FIRST_PLACE + place for place in waiting}
     parts = [part for operand in operands for part in walk_parts(operand)]
     return any(isinstance(part, ColumnRef) and part.index in places for part in parts)

@@ -10,7 +10,6 @@ from evertide.sql.plan.coercion import coerce, settle, to_boolean, unify
 from evertide.sql.plan.dimensions import checked_subscripts
 from evertide.sql.plan.expression_context import ExpressionContext
 from evertide.sql.plan.function_call import call_function, call_operator
-from evertide.sql.plan.guarded import guard_branches
 from evertide.sql.plan.place import start_of
 from evertide.sql.plan.scope import find_column
 from evertide.sql.resolve import position_of
@@ -50,9 +49,7 @@ def bind_case(node: Case, context: ExpressionContext) -> Scalar:
     operand = None if node.operand is None else context.bind(node.operand)
     conditions: list[Scalar] = []
     results: list[Scalar] = []
-    marks: list[int] = []  # how much was deferred before each part
     for branch in node.branches:
-        marks.append(len(context.deferred.values))
         condition = context.bind(branch.condition)
         if operand is None:
             at = start_of(branch.condition)
@@ -60,13 +57,9 @@ def bind_case(node: Case, context: ExpressionContext) -> Scalar:
         else:
             pair = [operand, condition]
             conditions.append(call_operator("=", pair, context.query, at=branch.at))
-        marks.append(len(context.deferred.values))
         results.append(context.bind(branch.result))
-    marks.append(len(context.deferred.values))
     nothing = Literal(None, UNKNOWN)
     last = nothing if node.otherwise is None else context.bind(node.otherwise)
-    marks.append(len(context.deferred.values))
-    guard_branches(conditions, marks, context.deferred)
     ats = [start_of(branch.result) for branch in node.branches]
     at = node.at if node.otherwise is None else start_of(node.otherwise)
     # PostgreSQL looks at ELSE first, which decides between types that cast both ways.

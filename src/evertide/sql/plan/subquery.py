@@ -2,7 +2,7 @@
 
 One that does not look at the row around is a relation computed apart: a value is joined as a single
 row, a membership test as an outer join with the distinct members. One that does is applied to every
-row, and gives a single row for it. One that CASE may pass by is applied to the other rows only.
+row, and gives a single row for it.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,6 @@ from evertide.expr.relation import (
     OuterJoin,
     Reduce,
     Relation,
-    Union,
 )
 from evertide.expr.scalar import (
     And,
@@ -36,8 +35,6 @@ from evertide.sql.plan.deferred import (
     ArrayUse,
     Deferred,
     ExistsUse,
-    GuardedUse,
-    PlainUse,
     QuantifiedUse,
     RowQuantifiedUse,
     RowsUse,
@@ -46,7 +43,7 @@ from evertide.sql.plan.deferred import (
     WindowUse,
     fill_places,
 )
-from evertide.sql.plan.function_call import aggregate_over, comparison, negated
+from evertide.sql.plan.function_call import aggregate_over, comparison
 from evertide.sql.plan.row_test import attach_row_test
 from evertide.sql.plan.single_row import (
     FALSE,
@@ -77,24 +74,8 @@ def attach(use: SubqueryUse, builder: RelationBuilder) -> Scalar:
         case QuantifiedUse(operator=operator, relation=relation):
             apart = replace(use, relation=move_free(relation, -1))
             return _membership(apart, builder) if operator == "=" else _ordered(apart, builder)
-        case GuardedUse():
-            return _where_reached(use, builder)
         case _:
             assert_never(use)
-
-
-def _where_reached(use: GuardedUse, builder: RelationBuilder) -> Scalar:
-    """The rows part ways: some get the subquery's columns, the others NULL in their stead."""
-    (reached,) = builder.map([use.reached])
-    column = ColumnRef(reached, BOOL)
-    first = builder.arity
-    some = RelationBuilder(Filter(builder.relation, (column,)), builder.nullable)
-    value = attach(use.use, some)
-    nulls = tuple(Literal(None, sql_type) for sql_type in some.relation.types[first:])
-    others = Map(Filter(builder.relation, (negated(column),)), nulls)
-    builder.relation = Union((some.relation, others))
-    builder.nullable += [True] * len(nulls)
-    return value
 
 
 def _one_row(builder: RelationBuilder, relation: Relation) -> Scalar:
@@ -202,12 +183,6 @@ def attach_all(deferred: Deferred, builder: RelationBuilder) -> list[Scalar]:
 
 def with_operand(use: SubqueryUse, change: Callable[[Scalar], Scalar]) -> SubqueryUse:
     """The same use with its operand changed; what it was computed from is settled by now."""
-    if isinstance(use, GuardedUse):
-        return GuardedUse(_with_operand(use.use, change), change(use.reached))
-    return _with_operand(use, change)
-
-
-def _with_operand(use: PlainUse, change: Callable[[Scalar], Scalar]) -> PlainUse:
     match use:
         case QuantifiedUse():
             return replace(use, operand=change(use.operand))
@@ -223,6 +198,4 @@ def with_row_around(use: SubqueryUse, change: Callable[[OuterColumn], Scalar]) -
     def changed(column: OuterColumn) -> Scalar:
         return column if column.depth else change(column)
 
-    plain = use.use if isinstance(use, GuardedUse) else use
-    moved = replace(plain, relation=change_free(plain.relation, changed))
-    return replace(use, use=moved) if isinstance(use, GuardedUse) else moved
+    return replace(use, relation=change_free(use.relation, changed))
