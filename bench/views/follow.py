@@ -107,7 +107,7 @@ class Follower:
                 timings.waits.append((ended - written) * 1_000)
                 timings.both.append((ended - started) * 1_000)
                 timings.replacing.append(batch.replacing_ms)
-        for batch in drawn:
+        for batch in reversed(drawn):
             self.hand_over(batch)  # the model has them
         timings.ticks = self._ticks(began)
         return timings
