@@ -151,7 +151,8 @@ async def test_what_was_asked_early_is_let_go_with_the_read() -> None:
     snapshot: Any = await world.catalog.current()
     early = await look_early(VIEW, snapshot, env, Timestamp(15))
     assert early is not None
-    with early:
+    assert early.ahead is not None
+    with early.ahead:
         assert not unanswered.done()
     assert unanswered.cancelled()
 

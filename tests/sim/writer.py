@@ -147,7 +147,7 @@ class SimWriter:
         return StoreFull("no room")
 
     def _deliver(self, group: _Group, outcomes: _Outcomes) -> None:
-        """Wake the event loop, then ring; what has queued up meanwhile is next."""
+        """Ring and wake the event loop, which comes to it later; what has queued up is next."""
         self._settled.append((group, outcomes))
         self._later(self._settle)
         changed = [

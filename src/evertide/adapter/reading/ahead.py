@@ -139,29 +139,15 @@ def _settled(item: Item) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Early:
-    """How far a view is, and what its replicas were asked for, before the rest of its read was
-    worked out.
+    """A timestamp at which a view is readable, and what its replicas were asked for before the rest
+    of its read was worked out.
 
     They compute meanwhile, and have mostly answered when somebody wants to know.
     """
 
-    view: Import
     as_of: Timestamp
-    look: Look
     # None: nothing needs to be asked for.
     ahead: Ahead | None
-
-    def __enter__(self) -> "Early":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self.ahead is not None:
-            self.ahead.__exit__(kind, error, trace)
 
 
 async def look_early(
@@ -172,7 +158,7 @@ async def look_early(
     look = await env.storage.look([view])
     if look.state(view).since > as_of:
         return None
-    return Early(view, as_of, look, _ask(view, snapshot, env, look, as_of))
+    return Early(as_of, _ask(view, snapshot, env, look, as_of))
 
 
 async def look_ahead(

@@ -158,7 +158,7 @@ async def run_read(
     freshness = freshness_of(session, read_ts, at_least)
     timed = wanted_as_of is not None or at_least is not None
     early = None if timed else await _look_early(plan, session, env, snapshot, freshness)
-    with early or nullcontext():
+    with (early and early.ahead) or nullcontext():
         asked = _Asked(question, plan, freshness, early, wanted_as_of, at_least)
         as_of, rows = await _rows_of(asked, session, env, snapshot)
     if as_of is None:
