@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from evertide.catalog.objects import MaterializedView
+from evertide.catalog.snapshot import Snapshot
 from evertide.controller.orchestrator import process_name
 from evertide.controller.readiness import (
     NOWHERE,
@@ -20,6 +21,7 @@ from evertide.controller.readiness import (
     progress_of,
     waits_for,
 )
+from evertide.controller.reconfiguration import Told
 from evertide.controller.statuses import Facts
 from evertide.vocab.timestamp import Timeline, Timestamp
 from tests.adapter.staged import PATIENCE_S, World, new_world
@@ -107,6 +109,27 @@ async def test_nothing_is_changed_while_the_old_definition_stands_still(world: W
     await world.write("mv", 300)
     await world.keeper.look()
     assert "r" not in world.names(), "it came to where reads were when it was asked for"
+
+
+async def test_what_is_hydrated_between_two_looks_is_told_to_have_been(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Replicas say so only when they are asked whether it may be applied."""
+    await world.run(AUTOMATIC)
+    introspect = world.replicas.introspect
+
+    async def ready_later(snapshot: Snapshot, relation: str, /) -> Told:
+        told = await introspect(snapshot, relation)
+        if world.replicas.asked == 2:
+            world.replicas.told["r"] = (True, 1_000)
+        return told
+
+    monkeypatch.setattr(world.replicas, "introspect", ready_later)
+    await world.change("t", 300)
+    await world.write("mv", 400)
+    await world.keeper.look()
+    assert "r" not in world.names()
+    assert [kind for kind, _ in await events(world)] == ["create", "hydrated", "drop", "alter"]
 
 
 async def test_a_target_that_became_sealed_is_given_up(world: World) -> None:

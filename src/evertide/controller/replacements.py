@@ -45,15 +45,19 @@ log = structlog.get_logger()
 Append: TypeAlias = Callable[[Deciding], Awaitable[bool]]
 
 
-def apply_op(replacement: Item, snapshot: Snapshot, *, forward_time: bool) -> ApplyReplacementOp:
-    """The replacement's definition becomes its target's."""
+def applying_ops(replacement: Item, snapshot: Snapshot, *, forward_time: bool) -> list[Op]:
+    """The replacement's definition becomes its target's.
+
+    It was hydrated, though that may have come to pass after the last look and not be noted.
+    """
     target = target_of(replacement, snapshot)
-    return ApplyReplacementOp(
+    apply = ApplyReplacementOp(
         item_id=target.item_id,
         replacement_id=replacement.item_id,
         create_sql=applied_text(target, replacement, snapshot),
         forward_time=forward_time,
     )
+    return [NoteHydratedOp(replacement_id=replacement.item_id), apply]
 
 
 class ReplacementKeeper:
@@ -157,6 +161,6 @@ def _applying(replacement_id: ItemId) -> Deciding:
             return []
         if not may_apply_itself(found, snapshot):
             raise ObjectNotInPrerequisiteState(_not_his(found, snapshot))
-        return [apply_op(found, snapshot, forward_time=found.replacement.forward_time)]
+        return applying_ops(found, snapshot, forward_time=found.replacement.forward_time)
 
     return decide
