@@ -98,6 +98,7 @@ async def check_history(pool: Sequence[Row], script: list[list[Change] | Merge],
                 await merge_some(client, step)
                 continue
             upper = await append(client, pool, step, upper)
+        await client.maintenance.idle()  # else since may move on while this looks
         since = (await client.state(SHARD)).since
         for as_of in map(Timestamp, range(since, upper)):
             expected = await client.snapshot(SHARD, EVERY_DESC, as_of)

@@ -4,7 +4,9 @@ Method: random columns of every type; equality by representation (0.0 is not -0.
 """
 
 from decimal import Decimal
+from random import Random
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -27,6 +29,7 @@ from evertide.persist.coding.parts import (
     encode_part,
     table_to_columns,
 )
+from evertide.persist.coding.row_reader import RowReader
 from evertide.persist.coding.updates import to_columns
 from evertide.persist.faults import Corrupt
 from evertide.persist.state import BlobPart
@@ -61,6 +64,26 @@ def test_a_column_round_trips(sql_type: SqlType) -> None:
         assert repr(decode_column(sql_type, twice)) == repr(datums * 2)
 
     check()
+
+
+@pytest.mark.parametrize("sql_type", EVERY_TYPE, ids=str)
+def test_some_rows_are_what_all_of_them_are(sql_type: SqlType) -> None:
+    @settings(max_examples=60, deadline=None)
+    @given(column(sql_type) | st.lists(DATUMS[sql_type], max_size=8), st.randoms())
+    def check(datums: list, rng: Random) -> None:
+        for first in (0, 1):
+            rest = datums[first:]
+            column = encode_column(sql_type, datums).slice(first)
+            reader = RowReader(pa.table({"a": column, "b": column}), (sql_type, sql_type))
+            places = rng.sample(range(len(rest)), rng.randint(0, len(rest)))
+            found = reader.rows(np.array(places, np.int64))
+            assert repr(found) == repr([(rest[place],) * 2 for place in places])
+
+    check()
+
+
+def test_rows_without_columns_are_as_many_as_were_asked_for() -> None:
+    assert RowReader(pa.table({}), ()).rows(np.array([0, 1])) == [(), ()]
 
 
 SHORT = st.builds(

@@ -200,6 +200,8 @@ async def test_what_a_transaction_saw_is_kept_with_what_it_added_last(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Goal: an image that a commit leaves behind is the table, and is not read from it again."""
+    # Nobody else brings it forward, however long a step takes.
+    monkeypatch.setattr(images_module, "_ASKED_S", 0.0)
     rng = Random(seed)
     store = MemoryStore()
     async with PersistClient(store.consensus(await store.raise_epoch()), MemoryBlob()) as client:
@@ -299,13 +301,20 @@ async def test_an_image_that_is_asked_for_is_kept_up_to_date(
         await client.append_all([], also=[register_table(TABLE)])
         await site.write()
         images = TableImages(client, site.txns)
-        await images.at(TABLE, DESC, Timestamp(site.now))
+        first = await images.at(TABLE, DESC, Timestamp(site.now))
+        assert first is not None
+        first.find(0, np.array([1, 2]))
+        first.read(first.all_places(), DESC.types)
         reads = counting_reads(client, monkeypatch)
         while not reads:
             await site.write()
             images.committed(TABLE, DESC, None, Timestamp(site.now))
             await asyncio.gather(*images.under_way())
         reads.clear()
+        image = await images.at(TABLE, DESC, Timestamp(site.now))
+        assert image is not None
+        assert image.runs != first.runs
+        assert all(0 in run.orders and run.readers for run in image.runs), "it is ready to be used"
         monkeypatch.setattr(images_module, "_ASKED_S", 0.0)
         await site.write()
         images.committed(TABLE, DESC, None, Timestamp(site.now))

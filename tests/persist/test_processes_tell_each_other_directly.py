@@ -7,10 +7,11 @@ killed. Without a hub, what is heard can only have come directly.
 import asyncio
 import socket
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from evertide.persist.handle import PersistClient
+from evertide.persist.news import News
 from evertide.persist.push.attention import Attention
 from evertide.persist.push.doorbell import Doorbell
 from evertide.persist.push.hub import HubClient, HubServer
@@ -45,7 +46,7 @@ def listening(directory: Path, heard: Heard) -> Doorbell:
     """A bell that wants to be told of everything."""
     bell = Doorbell(directory)
     bell.attention.want(None)
-    bell.start(heard)
+    bell.start(heard, lambda _: None)
     return bell
 
 
@@ -132,9 +133,9 @@ async def test_the_store_tells_others_of_a_commit_by_itself(tmp_path: Path) -> N
     store = SqliteStore(tmp_path / "c.db")
     threads: list[str] = []
 
-    def ring(shard_ids: Collection[ShardId]) -> None:
+    def ring(shard_ids: Collection[ShardId], news: Sequence[News]) -> None:
         threads.append(threading.current_thread().name)
-        ours.ring(shard_ids)
+        ours.ring(shard_ids, news)
 
     store.writer.ring = ring
     client = PersistClient(store.consensus(await store.raise_epoch()), MemoryBlob(), notifier=ours)

@@ -9,13 +9,13 @@ import msgspec
 
 from evertide.controller import stillness
 from evertide.persist import append as appending
-from evertide.persist import leases, prepare, read, txn
+from evertide.persist import leases, machine, prepare, read, txn
 from evertide.persist.push import watch
 from evertide.persist.state import BlobPart, ShardState, advance_since, append
 from evertide.persist.upkeep import compaction, merge, sweep
 from evertide.vocab.timestamp import Timestamp
 from tests.sim.planting import mutation, mutations_in
-from tests.sim.shape import Shape, on_drops, on_parts, on_views
+from tests.sim.shape import Shape, Tells, on_drops, on_parts, on_views
 
 
 def _replaced_views(shape: Shape) -> Shape:
@@ -73,6 +73,20 @@ def _quick_history(shape: Shape) -> Shape:
         work=replace(shape.work, counters=1, readers=2, compactors=2, followers=2, droppers=0),
         limits=replace(shape.limits, since_lag=0, cache_bytes=2**28, inline_bytes=2**16),
         faults=replace(shape.faults, refused=0.0, cut=0.0, full=0.0),
+    )
+
+
+def _two_who_write(shape: Shape) -> Shape:
+    """What one tells of its changes overtakes what it told before."""
+    return replace(
+        shape,
+        processes=2,
+        tables=1,
+        duration_s=1.0,
+        pause_s=0.02,
+        tells=Tells.EVERYBODY,
+        work=replace(shape.work, writers=2, readers=2, droppers=0),
+        faults=replace(shape.faults, refused=0.0, cut=0.0, full=0.0, lost_hint=0.1),
     )
 
 
@@ -143,6 +157,19 @@ def write_to_a_dropped_table(_: Any) -> Any:
         return after
 
     return careless
+
+
+@mutation((machine.Machine, "hear"), focus=_two_who_write)
+def take_news_for_the_next_whatever_was_known(_: Any) -> Any:
+    def hear(self: Any, news: Any) -> None:
+        for one in news:
+            known = self._known.get(one.shard_id, machine.Known(None, None))
+            if known.state is not None and known.seqno < one.seqno:
+                state = one.state_after(known.state)
+                self._known[one.shard_id] = machine.Known(one.seqno, state)
+                self._own.discard(one.shard_id)
+
+    return hear
 
 
 @mutation((watch.Signal, "wait"))

@@ -2,12 +2,14 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Collection
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from evertide.persist.news import News, OnNews, decode_message, encode_message
 from evertide.persist.push.notify import OnChange
 from evertide.vocab.ids import ShardId
 from tests.sim.loop import Process, SimLoop, running_process
@@ -37,6 +39,7 @@ class Faults:
 NO_FAULTS = Faults()
 _DELAY_PER_S = 700.0
 _SLOW_S = 3.0
+_LARGEST_MESSAGE = 64 * 1024
 
 
 class Network:
@@ -119,13 +122,25 @@ class Hub:
     def __init__(self, network: Network) -> None:
         self._network = network
         self._watching: list[tuple[Process, OnChange]] = []
+        self._readers: dict[Process, list[OnNews]] = defaultdict(list)
 
-    def publish(self, sender: Process, shard_ids: list[ShardId]) -> None:
+    def publish(self, sender: Process, shard_ids: list[ShardId], news: Sequence[News] = ()) -> None:
         """Tell every other process, sooner or later or never."""
         self._watching = [(process, tell) for process, tell in self._watching if process.alive]
+        message = encode_message(shard_ids, news, _LARGEST_MESSAGE)
         for process, tell in self._watching:
             if process is not sender:
-                self._network.hint(process, partial(tell, shard_ids))
+                self._network.hint(process, partial(self._hear, process, tell, message))
+
+    def _hear(self, process: Process, tell: OnChange, message: bytes) -> None:
+        shard_ids, news = decode_message(message)
+        for on_news in self._readers[process]:
+            on_news(news)
+        tell(shard_ids)
+
+    def subscribe_news(self, process: Process, on_news: OnNews) -> None:
+        """The same for what is told of the shards."""
+        self._readers[process].append(on_news)
 
     def subscribe(self, process: Process, on_change: OnChange) -> None:
         """From now on; a process that dies is forgotten."""
@@ -144,6 +159,10 @@ class ProcessNotifier:
 
     def subscribe(self, on_change: OnChange) -> Callable[[], None]:
         self._hub.subscribe(self._process, on_change)
+        return lambda: None
+
+    def subscribe_news(self, on_news: OnNews) -> Callable[[], None]:
+        self._hub.subscribe_news(self._process, on_news)
         return lambda: None
 
 

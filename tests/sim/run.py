@@ -109,6 +109,7 @@ def determinism(loop: SimLoop, shape: Shape) -> Iterator[None]:
     with (
         mock.patch.object(uuid, "uuid4", uuid4),
         mock.patch.object(time, "time_ns", time_ns),
+        mock.patch.object(time, "monotonic", loop.time),
         mock.patch.object(time, "sleep"),
         mock.patch.object(prepare, "INLINE_BYTES", shape.limits.inline_bytes),
         mock.patch.object(part_age, "MAX_AGE_MS", shape.limits.part_age_ms),

@@ -43,7 +43,7 @@ class Site:
         self.process = Process("p")
         self.network = Network(self.loop, random.Random(1), self.faults)
         self.store = SimStore(
-            self.network, tells=True, ring=lambda _, shard_ids: self.rung.append(shard_ids)
+            self.network, tells=True, ring=lambda _, shard_ids, __: self.rung.append(shard_ids)
         )
         found = self.process.context.run(self.store.consensus, Epoch(0))
         assert isinstance(found, SimTelling)

@@ -7,6 +7,10 @@ tests/support/ddl_accounts.py. Method: sessions of real adapters, from SQL down,
 and over the stores of the other simulations.
 """
 
+import random
+import time
+from unittest import mock
+
 import pytest
 
 from tests.sim.catalog_scenario import draw_catalog_shape, play_catalog
@@ -52,3 +56,15 @@ if REPLAYED is not None:
 def test_a_catalog_seed_is_played_the_same_way_twice() -> None:
     once, again = ([play_catalog(draw_catalog_shape(s)) for s in SOME_SEEDS] for _ in range(2))
     assert once == again
+
+
+def test_a_slow_machine_plays_a_catalog_seed_the_same_way() -> None:
+    """What is real about time is not seen: not a clock that jumps by minutes either."""
+    shape, jumps = draw_catalog_shape(SOME_SEEDS[0]), random.Random("jumps")
+    quiet = play_catalog(shape)
+
+    def jump() -> float:
+        return jumps.expovariate(1 / 60)
+
+    with mock.patch.object(time, "monotonic", jump):
+        assert play_catalog(shape) == quiet

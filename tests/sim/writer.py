@@ -17,9 +17,11 @@ from functools import partial
 from typing import Protocol, TypeAlias, cast
 
 from evertide.persist.faults import StoreFailing, StoreFull, StoreUnreachable
+from evertide.persist.news import News
 from evertide.persist.store.attempts import Attempt, Change
 from evertide.persist.store.protocol import (
     STASH_SHARD,
+    AllSet,
     AppliedWrite,
     ChangeOutcome,
     ClaimedWrite,
@@ -38,7 +40,7 @@ from tests.sim.loop import Process
 from tests.sim.network import Network
 
 Tell: TypeAlias = Callable[[ChangeOutcome], None]
-Ring: TypeAlias = Callable[[Process, list[ShardId]], None]
+Ring: TypeAlias = Callable[[Process, list[ShardId], list[News]], None]
 
 # How long a file may stay locked.
 LOCK_TIMEOUT_S = 10.0
@@ -150,14 +152,15 @@ class SimWriter:
         """Ring and wake the event loop, which comes to it later; what has queued up is next."""
         self._settled.append((group, outcomes))
         self._later(self._settle)
-        changed = [
-            shard_id
-            for request, outcome in zip(group, outcomes, strict=True)
-            if not isinstance(outcome, Exception)
-            for shard_id in _changed(request.change)
-        ]
+        changed: dict[ShardId, None] = {}
+        news: list[News] = []
+        for request, outcome in zip(group, outcomes, strict=True):
+            if not isinstance(outcome, Exception):
+                changed.update(dict.fromkeys(_changed(request.change)))
+                if isinstance(outcome, AllSet):
+                    news += (one.news for one in request.change.sets if one.news is not None)
         if self._ring is not None and changed:
-            self._ring(self._process, list(dict.fromkeys(changed)))
+            self._ring(self._process, list(changed), news)
         self._later(self._begin)
 
     def _settle(self) -> None:

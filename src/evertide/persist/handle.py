@@ -1,6 +1,6 @@
 """What a process may ask of its shards."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
 from evertide.persist.append import Append, Appended, Appender, AppendOutcome
@@ -8,6 +8,7 @@ from evertide.persist.contents import Contents
 from evertide.persist.faults import ShardMissing
 from evertide.persist.leases import Leases
 from evertide.persist.machine import Applied, Machine, Refused
+from evertide.persist.news import NewsBringer
 from evertide.persist.push.notify import LocalNotifier, Notifier
 from evertide.persist.push.watch import Watch
 from evertide.persist.read import ShardReader
@@ -65,6 +66,9 @@ class PersistClient:
         # Where the store that made a change has told other processes already, only this one is.
         told = self.watch.wake if rings else self.watch.announce
         self.machine = Machine(consensus, told)
+        self._end_news: Callable[[], None] | None = None
+        if isinstance(notifier, NewsBringer):
+            self._end_news = notifier.subscribe_news(self.machine.hear)
         self.reader = ShardReader(self.machine, blob, cache_bytes=cache_bytes)
         clock = clock or SystemClock()
         self.maintenance = Maintenance(self.machine, blob, clock, grace_s=grace_s)
@@ -75,6 +79,8 @@ class PersistClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        if self._end_news is not None:
+            self._end_news()
         self.watch.close()
         await self.maintenance.close()
         await self.leases.close()

@@ -14,9 +14,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from evertide.persist.coding.row_reader import RowReader
 from evertide.persist.threads import give_way
 from evertide.persist.upkeep.merge import to_keys
 from evertide.persist.upkeep.row_hash import row_hashes
+from evertide.vocab.datum import Row
+from evertide.vocab.sql_type import SqlType
 from evertide.vocab.timestamp import Timestamp
 
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -47,6 +50,8 @@ class Order(NamedTuple):
 
     keys: Ints
     places: Ints
+    # Whether no value is there twice, as it mostly is where rows are looked for.
+    unique: bool
 
     def count(self, wanted: Ints) -> int:
         """How many places `find` would give."""
@@ -56,17 +61,24 @@ class Order(NamedTuple):
     def find(self, wanted: Ints) -> tuple[Ints, Ints]:
         """Places with a wanted value, and beside each the place among `wanted` of that value."""
         first = self.keys.searchsorted(wanted, "left")
-        ends = self.keys.searchsorted(wanted, "right")
-        if len(wanted) == 1:  # as most statements want
-            found = self.places[first[0] : ends[0]]
-            return found.copy(), np.zeros(len(found), np.int64)
-        counts = ends - first
+        if self.unique and len(self.keys):
+            (which,) = (self.keys.take(first, mode="clip") == wanted).nonzero()
+            return self.places.take(first.take(which)), which
+        counts = self.keys.searchsorted(wanted, "right") - first
         if not counts.any():
             return _NOWHERE, _NOWHERE
         which = np.repeat(np.arange(len(wanted)), counts)
         before = np.cumsum(counts) - counts
         at = np.repeat(first - before, counts) + np.arange(len(which))
         return self.places[at], which
+
+    def find_one(self, wanted: int) -> Ints:
+        """Places with this value."""
+        first = int(self.keys.searchsorted(wanted, "left"))
+        if first == len(self.keys) or self.keys[first] != wanted:
+            return _NOWHERE
+        end = first + 1 if self.unique else int(self.keys.searchsorted(wanted, "right"))
+        return self.places[first:end]
 
 
 # So many pairs of a stored row and one to go are looked at.
@@ -96,8 +108,8 @@ class Gone:
     def at(self, places: Ints) -> Ints:
         """How often the rows at these places went."""
         near = self.places.searchsorted(places)
-        near[near == len(self.places)] = 0
-        return np.where(self.places[near] == places, self.times[near], 0)
+        went = self.places.take(near, mode="clip") == places
+        return np.where(went, self.times.take(near, mode="clip"), 0)
 
 
 _NONE_GONE: Final = Gone()
@@ -116,6 +128,8 @@ class Run:
     gone: Gone = _NONE_GONE
     # By column, made when first asked for; None: by the whole row's hash. Shared by later images.
     orders: dict[int | None, Order] = field(default_factory=dict)
+    # The one that was asked for last, if any was; shared likewise.
+    readers: list[RowReader] = field(default_factory=list)
 
     def __len__(self) -> int:
         """How many rows, those that went included."""
@@ -128,6 +142,16 @@ class Run:
             known = self.orders[column] = _order(self.rows, column)
         return known
 
+    def read(self, places: Ints, types: tuple[SqlType, ...]) -> list[Row]:
+        """The rows at these places as Python's, which have columns of these types."""
+        return self.reader(types).rows(places)
+
+    def reader(self, types: tuple[SqlType, ...]) -> RowReader:
+        """What reads them."""
+        if not self.readers or self.readers[0].types != types:
+            self.readers[:] = [RowReader(self.rows, types)]
+        return self.readers[0]
+
     @property
     def counts(self) -> npt.NDArray[np.int32]:
         """How often each row is there."""
@@ -139,7 +163,7 @@ class Run:
 
     def counts_at(self, places: Ints) -> Ints:
         """How often the rows at these places are there."""
-        counts = self.first_counts[places].astype(np.int64)
+        counts = self.first_counts.take(places).astype(np.int64)
         return counts - self.gone.at(places) if len(self.gone.places) else counts
 
     def without(self, places: Ints, times: Ints) -> "Run":
@@ -148,10 +172,10 @@ class Run:
         once = np.unique(places) if _repeats(np.sort(places)) else places
         left = self.first_counts[once] - gone.at(once)
         alive = self.alive - (len(once) - int(np.count_nonzero(left)))
-        run = Run(self.rows, self.first_counts, alive, self.nbytes, gone, self.orders)
+        run = replace(self, alive=alive, gone=gone)
         if len(self) > _COPIED_ROWS and _NOTED_SHARE * len(gone.places) <= len(self):
             return run
-        return Run(self.rows, run.counts, alive, self.nbytes, _NONE_GONE, self.orders)
+        return replace(run, first_counts=run.counts, gone=_NONE_GONE)
 
 
 def new_run(rows: pa.Table, counts: Ints) -> Run:
@@ -182,14 +206,35 @@ class TableImage:
 
     def find(self, column: int, wanted: Ints) -> Places:
         """Rows with one of these different values in a column of integers."""
-        found = []
+        return self.find_counted(column, wanted)[0]
+
+    def find_counted(self, column: int, wanted: Ints) -> tuple[Places, list[int]]:
+        """The same, and how often each of the rows is there."""
+        found: Places = []
+        times: list[int] = []
         for run in self.runs:
-            places, _ = run.order(column).find(wanted)
+            order = run.order(column)
+            places = order.find_one(wanted[0]) if len(wanted) == 1 else order.find(wanted)[0]
             if len(places):
-                places = places[run.counts_at(places) != 0]
-                places.sort()
+                places = np.sort(places)
+                counts = run.counts_at(places)
+                if not counts.all():
+                    places, counts = places[counts != 0], counts[counts != 0]
+                times += counts.tolist()
             found.append(places)
-        return found
+        return found, times
+
+    def prepare(self, earlier: "TableImage") -> None:
+        """Make of new runs, which are short, what whoever looked for rows asked of an earlier one:
+        otherwise the next would wait for it."""
+        asked = earlier.runs[0]
+        for run in self.runs:
+            if len(run) > _QUICK_ROWS:
+                continue
+            for column in tuple(asked.orders):
+                run.order(column)
+            for reader in tuple(asked.readers):
+                run.reader(reader.types)
 
     def without(self, places: Places) -> "TableImage":
         """The same after all of these rows went."""
@@ -199,10 +244,15 @@ class TableImage:
         ]
         return replace(self, runs=tuple(runs))
 
-    def count(self, places: Places) -> int:
-        """How often these rows are there, all together."""
+    def counts(self, places: Places) -> list[int]:
+        """How often each of these rows is there."""
         pairs = zip(self.runs, places, strict=True)
-        return sum(int(run.counts_at(at).sum()) for run, at in pairs if len(at))
+        return [count for run, at in pairs if len(at) for count in run.counts_at(at).tolist()]
+
+    def read(self, places: Places, types: tuple[SqlType, ...]) -> list[Row]:
+        """These rows as Python's: the way for a few of them."""
+        pairs = zip(self.runs, places, strict=True)
+        return [row for run, at in pairs if len(at) for row in run.read(at, types)]
 
     def take(self, places: Places) -> tuple[pa.Table, Ints]:
         """These rows, and how often each is there."""
@@ -370,7 +420,8 @@ def _order(rows: pa.Table, column: int | None) -> Order:
     by = np.argsort(keys, kind="stable")
     if len(keys) > _QUICK_ROWS:
         give_way()
-    return Order(keys[by], by if places is None else places[by])
+    ordered = keys[by]
+    return Order(ordered, by if places is None else places[by], not _repeats(ordered))
 
 
 def _keys(rows: pa.Table, column: int | None) -> Ints:

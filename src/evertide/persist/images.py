@@ -150,7 +150,10 @@ class TableImages:
     async def _refresh(self, key: _Key, desc: RelationDesc) -> None:
         try:
             await asyncio.sleep(_REFRESH_S)
-            await self._at(key, desc, step_back(await self._txns.upper()))
+            before = self._images.get(key)
+            image = await self._at(key, desc, step_back(await self._txns.upper()))
+            if image is not None and before is not None:
+                image.prepare(before.image)
         except PersistFault:
             self._images.drop(key)  # whoever asks for it next is told
         finally:
@@ -187,6 +190,8 @@ class TableImages:
                 if found is None or self._fails(shard_id, desc, found):
                     return None
                 return await _advanced(image, found, as_of, _boundary(state, as_of))
+            if not unseen:  # as it mostly is: the process has just put its own changes into it
+                return TableImage(as_of, _boundary(state, as_of), image.runs, image.telling)
             upper = step_forward(as_of)
             found = await self._client.reader.updates_of(shard_id, desc, unseen, upper)
             if found is not None:

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from evertide.persist.faults import ShardMissing, StoreFailing, StoreFull
+from evertide.persist.news import UNREADABLE, Heard, news_of
 from evertide.persist.state import (
     Refusal,
     ShardChange,
@@ -201,8 +203,7 @@ class Machine:
                 known = self._known[shard_id]
                 after = transition(known.state)
                 if isinstance(after, ShardState):
-                    value = self._encoder.encode(shard_id, after)
-                    one = CompareAndSet(shard_id, known.seqno, value)
+                    one = self._set(shard_id, known, after)
                     if isinstance(await self._set_one(one, after), AllSet):
                         return after
             return (await self._apply_each({shard_id: change}, None))[shard_id]
@@ -270,10 +271,8 @@ class Machine:
     def _set_one(self, change: CompareAndSet, after: ShardState) -> Awaitable[SetOutcome]:
         def heard(outcome: SetOutcome) -> None:
             if isinstance(outcome, AllSet):
-                shard_id = change.shard_id
-                self._known[shard_id] = Known(change.next_seqno, after)
-                self._own.add(shard_id)
-                self._on_change([shard_id])
+                self._keep(change.shard_id, Known(change.next_seqno, after), own=True)
+                self._on_change([change.shard_id])
 
         return self._try_each((change,), heard)
 
@@ -303,11 +302,13 @@ class Machine:
     def _sets(
         self, known: Mapping[ShardId, Known], decided: Mapping[ShardId, ShardState]
     ) -> list[CompareAndSet]:
-        encode = self._encoder.encode
-        return [
-            CompareAndSet(shard_id, known[shard_id].seqno, encode(shard_id, decided[shard_id]))
-            for shard_id in sorted(decided)
-        ]
+        return [self._set(shard, known[shard], decided[shard]) for shard in sorted(decided)]
+
+    def _set(self, shard_id: ShardId, before: Known, after: ShardState) -> CompareAndSet:
+        value = self._encoder.encode(shard_id, after)
+        seqno = before.seqno
+        news = None if seqno is None else news_of(shard_id, seqno + 1, before.state, after)
+        return CompareAndSet(shard_id, seqno, value, news)
 
     def _own_states(self, shard_ids: Collection[ShardId]) -> dict[ShardId, Known] | None:
         """The states that this process set last, and nothing for shards it never heard of.
@@ -329,8 +330,8 @@ class Machine:
     ) -> None:
         """Keep the states that were set, then tell the watchers, who find them decoded."""
         for change in done:
-            self._known[change.shard_id] = Known(change.next_seqno, decided[change.shard_id])
-            self._own.add(change.shard_id)
+            known = Known(change.next_seqno, decided[change.shard_id])
+            self._keep(change.shard_id, known, own=True)
         changed = [change.shard_id for change in done]
         self._on_change([*changed, STASH_SHARD] if stash_changed else changed)
 
@@ -342,9 +343,28 @@ class Machine:
                 return _NOTHING
             case Head(seqno, value):
                 learned = Known(seqno, decode_state(value, shard_id))
-                self._known[shard_id] = learned
-                self._own.discard(shard_id)
+                if known.seqno is not None and seqno < known.seqno:
+                    # The store lost what it had said before: what is known of it was lost as well.
+                    self._known.pop(shard_id, None)
+                self._keep(shard_id, learned, own=False)
                 return learned
+
+    def hear(self, news: Sequence[Heard]) -> None:
+        """Other processes changed shards. Where the state before is known, so is the next one: a
+        look finds it decoded."""
+        for one in news:
+            known = self._known.get(one.shard_id, _NOTHING)
+            if known.state is not None and known.seqno == one.seqno - 1:
+                with suppress(*UNREADABLE):  # it is read then, and says what is wrong
+                    state = one.state_after(known.state)
+                    self._keep(one.shard_id, Known(one.seqno, state), own=False)
+
+    def _keep(self, shard_id: ShardId, known: Known, *, own: bool) -> None:
+        """Unless a later one is known: answers and news may overtake each other."""
+        newest = self._known.get(shard_id, _NOTHING).seqno
+        if newest is None or known.seqno is None or newest < known.seqno:
+            self._known[shard_id] = known
+            (self._own.add if own else self._own.discard)(shard_id)
 
 
 def _done(sets: Sequence[CompareAndSet], outcome: SetOutcome) -> Sequence[CompareAndSet]:

@@ -18,7 +18,7 @@ from evertide.persist.contents import Accumulation, Contents
 from evertide.persist.faults import BelowSince, BlobMissing, ShardMissing
 from evertide.persist.machine import Machine
 from evertide.persist.prepare import load_part, make_rows
-from evertide.persist.state import Batch, ShardState, refers_to
+from evertide.persist.state import Batch, InlinePart, ShardState, refers_to
 from evertide.persist.store.protocol import Blob
 from evertide.persist.threads import give_way
 from evertide.vocab.ids import ShardId
@@ -76,11 +76,10 @@ class ShardReader:
             found = await self._load(shard_id, desc, wanted, times)
             if found is None:
                 continue  # garbage collection was faster; look at what replaced the batches
-            due = [batch.between(*times) for batch in found]
-            await make_rows(due)
+            await make_rows(found)
             if after is not None and kept.as_of != after:
                 continue  # another read moved it forward meanwhile
-            return await self._move(key, kept, as_of, due)
+            return await self._move(key, kept, as_of, found)
 
     async def updates(
         self, shard_id: ShardId, desc: RelationDesc, lower: Timestamp, upper: Timestamp
@@ -101,17 +100,32 @@ class ShardReader:
             state = await self.readable(shard_id, Timestamp(max(lower - 1, MIN_TS)))
             found = await self._load(shard_id, desc, state.batches, (lower, upper))
             if found is not None:
-                return concat_batches(desc, [batch.between(lower, upper) for batch in found])
+                return concat_batches(desc, found)
+
+    async def updates_in(
+        self,
+        shard_id: ShardId,
+        desc: RelationDesc,
+        state: ShardState,
+        lower: Timestamp,
+        upper: Timestamp,
+    ) -> UpdateBatch:
+        """The same for whoever has looked at the shard and found it complete up to `upper`: the
+        state that was seen then is not looked up again, and what lies in it is not looked at, if
+        all of a batch is wanted. Who passes that on leaves it to the receiver to read it."""
+        if state.since < max(lower, Timestamp(1)):
+            wanted = state.batches
+            found = await self._load(shard_id, desc, wanted, (lower, upper), unread=True)
+            if found is not None:
+                return concat_batches(desc, found)
+        return await self.update_columns(shard_id, desc, lower, upper)
 
     async def updates_of(
         self, shard_id: ShardId, desc: RelationDesc, batches: Sequence[Batch], upper: Timestamp
     ) -> UpdateBatch | None:
         """What these batches hold below `upper`; None if the state that names them is outdated."""
-        times = (MIN_TS, upper)
-        found = await self._load(shard_id, desc, batches, times)
-        if found is None:
-            return None
-        return concat_batches(desc, [batch.between(*times) for batch in found])
+        found = await self._load(shard_id, desc, batches, (MIN_TS, upper))
+        return None if found is None else concat_batches(desc, found)
 
     async def readable(self, shard_id: ShardId, as_of: Timestamp) -> ShardState:
         """The newest state; raises ShardMissing, BelowSince."""
@@ -151,15 +165,17 @@ class ShardReader:
         desc: RelationDesc,
         batches: Iterable[Batch],
         times: Times,
+        *,
+        unread: bool = False,
     ) -> list[UpdateBatch] | None:
-        """The updates of each batch that may have some within the times, and perhaps others.
+        """The updates within the times of each batch that may have some.
 
         None if some were collected meanwhile: the state that names them is outdated.
         """
         lower, upper = times
         try:
             return [
-                await self._load_batch(shard_id, desc, batch, times)
+                await self._load_batch(shard_id, desc, batch, times, unread=unread)
                 for batch in batches
                 if batch.upper > lower and batch.lower < upper
             ]
@@ -169,23 +185,32 @@ class ShardReader:
             return None
 
     async def _load_batch(
-        self, shard_id: ShardId, desc: RelationDesc, batch: Batch, times: Times
+        self, shard_id: ShardId, desc: RelationDesc, batch: Batch, times: Times, *, unread: bool
     ) -> UpdateBatch:
         key = _batch_key(shard_id, desc, batch)
         updates = self._batches.get(key)
-        if updates is not None:
-            return updates
-        whole = batch.rows <= _WHOLE_UPDATES or _within(batch, times)
-        loaded = [
-            await load_part(
-                self._blob, desc, part, shard_id=shard_id, times=None if whole else times
-            )
-            for part in batch.parts
-        ]
-        updates = concat_batches(desc, loaded)
-        if whole:
-            self._batches.put(key, updates, _memory_bytes(batch))
-        return updates
+        within = _within(batch, times)
+        if updates is None:
+            only = batch.parts[0] if len(batch.parts) == 1 else None
+            if unread and within and isinstance(only, InlinePart):
+                # Not kept: others who find it damaged are to say where.
+                return UpdateBatch(desc, payload=only.payload, count=only.rows)
+            whole = within or batch.rows <= _WHOLE_UPDATES
+            updates = await self._load_parts(shard_id, desc, batch, None if whole else times)
+            if whole:
+                self._batches.put(key, updates, _memory_bytes(batch))
+        return updates if within else updates.between(*times)
+
+    async def _load_parts(
+        self, shard_id: ShardId, desc: RelationDesc, batch: Batch, times: Times | None
+    ) -> UpdateBatch:
+        return concat_batches(
+            desc,
+            [
+                await load_part(self._blob, desc, part, shard_id=shard_id, times=times)
+                for part in batch.parts
+            ],
+        )
 
 
 def batches_beyond(state: ShardState, after: Timestamp) -> list[Batch] | None:
@@ -205,8 +230,9 @@ def _add_many(accumulation: Accumulation, batches: Sequence[UpdateBatch]) -> Non
 
 
 def _within(batch: Batch, times: Times) -> bool:
+    """Whether all its updates are, going by its bounds: times below its since were raised to it."""
     lower, upper = times
-    return lower <= max(batch.lower, batch.since) and batch.upper <= upper
+    return lower <= max(batch.lower, batch.since) and max(batch.upper, batch.since + 1) <= upper
 
 
 def _batch_key(shard_id: ShardId, desc: RelationDesc, batch: Batch) -> _BatchKey:

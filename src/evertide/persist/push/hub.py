@@ -10,13 +10,14 @@ missed is kept as a set, and a set grown too large becomes nil.
 
 import asyncio
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, cast
 
 import msgspec
 
+from evertide.persist.news import Heard, News, OnNews
 from evertide.persist.push.attention import Attention
 from evertide.persist.push.doorbell import Doorbell
 from evertide.persist.push.notify import MOST_NAMED, LocalNotifier, OnChange, Pending
@@ -81,6 +82,7 @@ class HubClient:
         """`direct`: tell others without the hub, and be told so; all of them must do the same."""
         self._path = path
         self._subscribers = LocalNotifier()
+        self._readers: dict[object, OnNews] = {}
         self._bell = Doorbell(path.with_suffix(".b")) if direct else None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._connection: _Connection | None = None
@@ -91,7 +93,7 @@ class HubClient:
         """Connect, and keep trying to, in the background."""
         self._loop = asyncio.get_running_loop()
         if self._bell is not None:
-            self._bell.start(self._subscribers.tell)
+            self._bell.start(self._subscribers.tell, self._bring)
         self._task = asyncio.create_task(self._stay_connected())
 
     async def close(self) -> None:
@@ -110,9 +112,9 @@ class HubClient:
         if self._bell is None or not self._bell.ring(shard_ids):
             self._publish_by_hub(shard_ids)
 
-    def ring(self, shard_ids: Collection[ShardId]) -> None:
-        """The same from any thread."""
-        told = self._bell is not None and self._bell.ring(shard_ids)
+    def ring(self, shard_ids: Collection[ShardId], news: Sequence[News] = ()) -> None:
+        """The same from any thread; the hub passes no news on."""
+        told = self._bell is not None and self._bell.ring(shard_ids, news)
         if not told and self._loop is not None:
             with suppress(RuntimeError):  # the loop has ended, and with it whoever would tell
                 self._loop.call_soon_threadsafe(self._publish_by_hub, list(shard_ids))
@@ -137,6 +139,20 @@ class HubClient:
             attention.unwant(None)
 
         return unsubscribe
+
+    def subscribe_news(self, on_news: OnNews) -> Callable[[], None]:
+        """Call back before those who wait for the shards are told."""
+        token = object()
+        self._readers[token] = on_news
+
+        def end() -> None:
+            self._readers.pop(token, None)
+
+        return end
+
+    def _bring(self, news: Sequence[Heard]) -> None:
+        for on_news in list(self._readers.values()):
+            on_news(news)
 
     def subscribe_chosen(self, on_change: OnChange) -> "ChosenShards":
         """The same for changes of shards that are chosen, and perhaps of others."""

@@ -11,11 +11,14 @@ _MOST_BYTES: Final = 64 * 1024
 def write_now(transport: asyncio.WriteTransport, message: bytes) -> None:
     """Write without waiting for the loop's turn, in which all else that is ready comes first.
 
-    Whoever sends has often more to do, and the other side could begin meanwhile.
+    Whoever sends has often more to do, and the other side could begin meanwhile. To a connection
+    that is closing nothing is written: whoever waits for an answer learns of its end, but perhaps
+    later than this is called, and some loops would raise what looks like a bug.
     """
+    if transport.is_closing():
+        return
     sent = 0
-    idle = not transport.get_write_buffer_size() and not transport.is_closing()
-    if idle and len(message) <= _MOST_BYTES:
+    if not transport.get_write_buffer_size() and len(message) <= _MOST_BYTES:
         try:
             sent = os.write(transport.get_extra_info("socket").fileno(), message)
         except OSError:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
+from evertide.persist.news import News
 from evertide.vocab.ids import Epoch, ShardId
 from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp
 
@@ -37,6 +38,8 @@ class CompareAndSet(NamedTuple):
     shard_id: ShardId
     expected_seqno: int | None
     value: bytes
+    # What other processes may be told of it once it is done; None: that they must read it.
+    news: News | None = None
 
     @property
     def next_seqno(self) -> int:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from evertide.persist.faults import Fenced, StoreUnreachable
+from evertide.persist.news import News
 from evertide.persist.store.protocol import (
     STASH_SHARD,
     AllSet,
@@ -221,7 +222,7 @@ class SqliteConsensus:
         changed = [one.shard_id for one in sets]
         if stash is not None:
             changed.append(STASH_SHARD)
-        return self._writer.run(work, tell, shard_ids=changed)
+        return self._writer.run(work, tell, shard_ids=changed, news=_news(sets))
 
     async def compare_and_set_each(self, sets: Sequence[CompareAndSet]) -> SetOutcome:
         return await self.set_each_telling(sets, None)
@@ -239,7 +240,7 @@ class SqliteConsensus:
 
         single = single_set(self._epoch, sets[0]) if len(sets) == 1 else None
         changed = [one.shard_id for one in sets]
-        return self._writer.run(work, tell, single, shard_ids=changed)
+        return self._writer.run(work, tell, single, shard_ids=changed, news=_news(sets))
 
     def _set(self, connection: sqlite3.Connection, sets: Sequence[CompareAndSet]) -> list[ShardId]:
         """Set what is as expected; the others."""
@@ -276,6 +277,10 @@ class SqliteOracleRows:
             connection.execute(_APPLY, (timeline.value, write_ts))
 
         await self._writer.run(_fenced(self._epoch, work))
+
+
+def _news(sets: Sequence[CompareAndSet]) -> list[News]:
+    return [one.news for one in sets if one.news is not None]
 
 
 def _fenced(epoch: Epoch, work: Work[T]) -> Work[T]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
+from evertide.persist.news import News
 from evertide.vocab.ids import ShardId
 
 T = TypeVar("T")
@@ -74,6 +75,8 @@ class Request:
     single: Single[object] | None
     # Changed if it succeeds: other processes are told at once.
     shard_ids: Sequence[ShardId]
+    # What they may be told of that, if all of it was done.
+    news: Sequence[News]
 
 
 def deliver(group: Sequence[Request], outcomes: Sequence[Outcome]) -> None:

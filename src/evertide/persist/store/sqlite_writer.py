@@ -29,6 +29,8 @@ from pathlib import Path
 from typing import Final, Protocol, TypeVar, cast
 
 from evertide.persist.faults import PersistFault, StoreFailing, StoreFull, StoreUnreachable
+from evertide.persist.news import News
+from evertide.persist.store.protocol import AllSet
 from evertide.persist.store.sqlite_requests import (
     Done,
     Failed,
@@ -76,6 +78,12 @@ def commit_transaction(
     return connection.execute(statement, arguments).rowcount
 
 
+class Ring(Protocol):
+    """Tells other processes of changed shards, from any thread."""
+
+    def __call__(self, shard_ids: Collection[ShardId], news: Sequence[News], /) -> None: ...
+
+
 class SqliteWriter:
     """Runs work inside write transactions, one group after the other."""
 
@@ -92,7 +100,7 @@ class SqliteWriter:
         # That of the transaction under way; for work.
         self.mark = Mark(uuid.uuid4().bytes, _FIRST_NUMBER)
         # Tells other processes of changes, from the thread that made them.
-        self.ring: Callable[[Collection[ShardId]], None] | None = None
+        self.ring: Ring | None = None
         self._queue: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
         self._ended = False
         self._thread = threading.Thread(
@@ -107,20 +115,22 @@ class SqliteWriter:
         single: Single[T] | None = None,
         *,
         shard_ids: Sequence[ShardId] = (),
+        news: Sequence[News] = (),
     ) -> Awaitable[T]:
         """Run `work` in a write transaction; durable when it has been waited for.
 
         `work` may run more than once, each time after a rollback, and must only use its connection.
         What it raises undoes it alone. `tell` hears of its outcome before whoever waits does, and
         also if that one was cancelled meanwhile. `single` does the same in one statement, which is
-        tried first if nothing else is waiting. `shard_ids` are those that it may change.
+        tried first if nothing else is waiting. `shard_ids` are those that it may change, and `news`
+        is what others may be told of them if its outcome is AllSet.
         """
         if self._ended:
             raise StoreUnreachable(f"{self._path} was closed")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[object] = loop.create_future()
         heard = cast("Callable[[object], None] | None", tell)
-        self._queue.put(Request(work, loop, future, heard, single, shard_ids))
+        self._queue.put(Request(work, loop, future, heard, single, shard_ids, news))
         return cast("Awaitable[T]", future)
 
     def close(self) -> None:
@@ -159,14 +169,15 @@ class SqliteWriter:
         """What was changed by those who say what they change."""
         if self.ring is None:
             return
-        changed = [
-            shard_id
-            for request, outcome in zip(group, outcomes, strict=True)
-            if isinstance(outcome, Done)
-            for shard_id in request.shard_ids
-        ]
+        changed: dict[ShardId, None] = {}
+        news: list[News] = []
+        for request, outcome in zip(group, outcomes, strict=True):
+            if isinstance(outcome, Done):
+                changed.update(dict.fromkeys(request.shard_ids))
+                if isinstance(outcome.value, AllSet):
+                    news += request.news
         if changed:
-            self.ring(dict.fromkeys(changed))
+            self.ring(changed, news)
 
     def _next_group(self) -> tuple[list[Request], bool]:
         """What is waiting, at least one request; True when the end was asked for."""
