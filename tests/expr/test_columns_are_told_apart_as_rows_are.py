@@ -160,6 +160,29 @@ def test_rows_with_one_mixed_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch
     assert sorted(np.diff(np.append(starts, len(order))).tolist()) == [1, 1, 3]
 
 
+@pytest.mark.parametrize("mixed", [True, False])
+@pytest.mark.parametrize("count", [1, 2, 60, 511, 512, 3_000])
+@pytest.mark.parametrize("different", [1, 10, 1_000, 2**40])
+def test_equal_rows_are_neighbours_and_the_first_comes_first(
+    monkeypatch: pytest.MonkeyPatch, count: int, different: int, mixed: bool
+) -> None:
+    """However many there are, also if all have one hash."""
+    if not mixed:
+        monkeypatch.setattr(
+            "evertide.expr.columnar.batch._mixed", lambda codes: np.zeros(len(codes[0]), np.int64)
+        )
+    rng = np.random.default_rng(count + different)
+    codes = [rng.integers(0, different, count), rng.integers(0, 2, count)]
+    rows = list(zip(*[code.tolist() for code in codes], strict=True))
+    places: dict[tuple[int, ...], list[int]] = {}
+    for place, row in enumerate(rows):
+        places.setdefault(row, []).append(place)
+    starts, order = equal_rows(codes)
+    groups = [group.tolist() for group in np.split(order, starts[1:])]
+    assert {group[0]: sorted(group) for group in groups} == {p[0]: p for p in places.values()}
+    assert len(groups) == len(places)
+
+
 @pytest.mark.parametrize("kind", SAMPLES)
 def test_columns_come_back_as_they_were(kind: Kind) -> None:
     sql_type = SqlType(kind)

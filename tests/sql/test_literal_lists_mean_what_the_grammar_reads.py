@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from evertide.persist.coding.batch import COLUMNAR_ROWS
+from evertide.sql.parser import literal_json
 from evertide.sql.parser.entry import parse_statement
 from evertide.sql.parser.literal_json import rows_as_json
 from evertide.sql.parser.literal_rows import BULK_ROWS
@@ -65,6 +66,27 @@ def listed(rng: Random, *, strangers: bool, least: int = BULK_ROWS) -> str:
     comma = rng.choice([",", ", ", " , ", ",\n"])
     texts = [f"({comma.join(row)})" for row in rows]
     return rng.choice([",", ", ", ",\n\t"]).join(texts)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_short_texts_are_changed_as_long_ones_are(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a string holds a quote, or none is left to end it, there is one way for both."""
+    rng = Random(seed)
+    text = listed(rng, strangers=True, least=rng.choice([1, 4]))
+    if rng.random() < 0.8:
+        text = text.replace("''", rng.choice(["x", "'A\nB'", "E"]))
+    short = rows_as_json(text)
+    monkeypatch.setattr(literal_json, "_SHORT_BYTES", -1)
+    assert rows_as_json(text) == short
+
+
+@pytest.mark.parametrize(
+    "text", ["(1, 'A')", "(1, 'A' , TRUE)", "('\n', 1E2)", "('a', 'b'), ('(', 'd')"]
+)
+def test_short_texts_are_rows(text: str) -> None:
+    assert rows_as_json(text) is not None
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -6,13 +6,15 @@ Every result is brought into one form by `settle`, so that equal values have equ
 import re
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
 
-from evertide.vocab.datum import NUMERIC_DIGITS, reduce_numeric
+from evertide.vocab.datum import NUMERIC_CONTEXT, NUMERIC_DIGITS, reduce_numeric
 from evertide.vocab.errors import InvalidTextRepresentation, NumericOutOfRange
 
 NAN = Decimal("NaN")
 INFINITY = Decimal("Infinity")
 MINUS_INFINITY = Decimal("-Infinity")
 MAX_SCALE = 39
+# The least integer that has too many digits.
+_BEYOND = 10**NUMERIC_DIGITS
 _SMALLEST = Decimal(1).scaleb(-MAX_SCALE)
 # Without traps and with their flags ignored, contexts may be shared by threads.
 _WIDE = Context(prec=400, rounding=ROUND_HALF_EVEN, traps=[])
@@ -49,6 +51,17 @@ def settle(value: Decimal) -> Decimal:
     if first_digit < 0:  # only such a value can have more places than digits
         rounded = _within_scale(rounded)
     return reduce_numeric(rounded)
+
+
+def settle_integer(value: int) -> Decimal:
+    """The same of an integer: if it has no more digits than a numeric, none of it is rounded.
+
+    >>> settle_integer(1500), settle_integer(0)
+    (Decimal('1.5E+3'), Decimal('0'))
+    """
+    if not -_BEYOND < value < _BEYOND:
+        return settle(Decimal(value))
+    return Decimal(value).normalize(NUMERIC_CONTEXT) if value else Decimal(0)
 
 
 def _within_scale(value: Decimal) -> Decimal:

@@ -26,6 +26,13 @@ RowKey: TypeAlias = Callable[[Row], Hashable]
 Representation: TypeAlias = Callable[[Row], "tuple[int, ...]"]
 T = TypeVar("T")
 
+# Python finds their values equal where SQL does: of all those, the ones that keys mostly are.
+PLAIN_KINDS: Final = frozenset(
+    {
+        Kind.INT2, Kind.INT4, Kind.INT8, Kind.UINT2, Kind.UINT4, Kind.DATE, Kind.TIMESTAMP,
+        Kind.TIMESTAMPTZ, Kind.TEXT, Kind.VARCHAR, Kind.UUID,
+    }
+)  # fmt: skip
 # Kinds whose SQL equality is not Python's, or whose NaN Python finds different from itself.
 _PECULIAR: Final = frozenset(
     {

@@ -23,6 +23,8 @@ Entry: TypeAlias = tuple[Row, int, int]
 
 # Any odd number with its bits well spread: what the codes of one more column are mixed in by.
 _MIX = np.int64(-7046029254386353131)
+# So many are sorted much quicker if the order of equal ones need not be kept.
+_MANY_ROWS = 512
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,12 +111,37 @@ def add_up(batch: Batch) -> Batch:
     """Diffs of identical (row, time) added, zeros dropped."""
     if len(batch) < 2:
         return batch.take(batch.diffs != 0) if len(batch) and not batch.diffs[0] else batch
-    starts, order = equal_rows([batch.times, *_codes(batch)])
-    if len(starts) == len(batch):
+    codes = [batch.times, *_codes(batch)]
+    if all_differ(codes):
         return batch.take(batch.diffs != 0) if not batch.diffs.all() else batch
+    starts, order = equal_rows(codes)
     sums = np.add.reduceat(batch.diffs[order], starts)
     left = sums != 0
     return batch.take(order[starts][left]).with_diffs(sums[left])
+
+
+def all_differ(codes: Sequence[Ints]) -> bool:
+    """Whether no two rows are equal; it may say no where two only have one hash.
+
+    Sorting the hashes alone takes a fraction of what finding the order of the rows does.
+    """
+    hashes = np.sort(_mixed(codes))
+    return not (hashes[1:] == hashes[:-1]).any()
+
+
+def share_hash(codes: Sequence[Ints]) -> Mask:
+    """Which rows have the hash of another one, and if those are many, the others too.
+
+    All that are equal to another one are among them.
+    """
+    mixed = _mixed(codes)
+    ordered = np.sort(mixed)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    if not len(twice):
+        return np.zeros(len(mixed), np.bool_)
+    if len(twice) > len(mixed) // 8:
+        return np.ones(len(mixed), np.bool_)  # telling them apart would cost more than it spares
+    return np.isin(mixed, twice)
 
 
 def _codes(batch: Batch) -> list[Ints]:
@@ -124,17 +151,34 @@ def _codes(batch: Batch) -> list[Ints]:
 def equal_rows(codes: Sequence[Ints]) -> tuple[Ints, Ints]:
     """(starts, order): in this order equal rows are neighbours; starts are where a row is new.
 
-    Sorted by one hash of all codes, which is far quicker than sorting by each; should two different
-    rows have one hash, by each after all.
+    Of equal rows the first comes first. Sorted by one hash of all codes, which is far quicker than
+    sorting by each; should two different rows have one hash, by each after all.
     """
     mixed = _mixed(codes)
-    order = np.argsort(mixed, kind="stable")
-    new = _new(codes, order)
+    many = len(mixed) >= _MANY_ROWS
+    order = np.argsort(mixed, kind="quicksort" if many else "stable")
     hashes = mixed[order]
-    if (new[1:] & (hashes[1:] == hashes[:-1])).any():
+    new = np.ones(len(order), np.bool_)
+    np.not_equal(hashes[1:], hashes[:-1], out=new[1:])
+    # Only neighbours of one hash can be equal, so only these are looked at.
+    later = np.flatnonzero(~new)
+    one, other = order[later], order[later - 1]
+    if any((code[one] != code[other]).any() for code in codes):
         order = np.lexsort(codes)
         new = _new(codes, order)
-    return np.flatnonzero(new), order
+    starts = np.flatnonzero(new)
+    if many and len(starts) < len(order):
+        _put_first(order, starts)
+    return starts, order
+
+
+def _put_first(order: Ints, starts: Ints) -> None:
+    """Of the rows between two starts the first of all changes places with the one at the start."""
+    firsts = np.minimum.reduceat(order, starts)
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order))
+    order[places[firsts]] = order[starts]
+    order[starts] = firsts
 
 
 def different_rows(codes: Sequence[Ints]) -> tuple[Ints, Ints]:

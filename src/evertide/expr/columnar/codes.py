@@ -59,13 +59,14 @@ def arrow_codes(array: pa.Array) -> list[Ints]:
             indices = indices.fill_null(-1)
         return [indices.to_numpy().astype(np.int64)]
     nulls = [_valid(array)] if array.null_count else []
-    zero = False if pa.types.is_boolean(kind) else 0
-    values = pc.fill_null(array, zero).to_numpy(zero_copy_only=False)
+    if nulls:
+        array = pc.fill_null(array, False if pa.types.is_boolean(kind) else 0)
+    values = array.to_numpy(zero_copy_only=False)
     if pa.types.is_floating(kind):
         # Bits, because 0.0 and -0.0 are different datums; all NaNs are one.
         wide = values.astype(np.float64)
         values = np.where(np.isnan(wide), _NAN_BITS, wide.view(np.int64))
-    return [*nulls, values.astype(np.int64)]
+    return [*nulls, values.astype(np.int64, copy=False)]
 
 
 def _valid(array: pa.Array) -> Ints:

@@ -15,6 +15,7 @@ from evertide.expr.columnar.batch import different_rows
 from evertide.expr.columnar.codes import identity_codes
 from evertide.expr.columnar.column import Column, Ints, Numbers, to_datums
 from evertide.expr.columnar.key_bytes import Bytes, KeyBytes, key_bytes, key_matrix
+from evertide.expr.columnar.key_words import key_parts
 from evertide.expr.relation import Types
 from evertide.persist.coding.keys import row_key_encoder
 
@@ -38,9 +39,10 @@ def hash_bytes(keys: Sequence[bytes]) -> Ints:
     >>> int(hash_bytes([b"Spark"])[0])
     -4294468057691064905
     """
-    digest = xxhash.xxh64_intdigest
-    hashes = [digest(key, SPARK_HASH_SEED) for key in keys]
-    return np.array(hashes, dtype=np.uint64).view(np.int64)
+    digest = xxhash.xxh64_digest
+    # Bytes end to end become an array sooner than a list of integers does.
+    hashes = b"".join([digest(key, SPARK_HASH_SEED) for key in keys])
+    return np.frombuffer(hashes, ">i8").astype(np.int64)
 
 
 def hash_keys(types: Types, columns: Sequence[Column], length: int) -> Ints:
@@ -52,6 +54,13 @@ def hash_keys(types: Types, columns: Sequence[Column], length: int) -> Ints:
     numbers = [column for column in columns if isinstance(column, Numbers)]
     if len(numbers) == len(columns) and all(column.nulls is None for column in numbers):
         return hash_matrix(np.concatenate([key_matrix(column) for column in numbers], axis=1))
+    parts = key_parts(types, columns)
+    each = None if parts is None else parts.by_length()
+    if each is not None:
+        hashes = np.empty(length, np.int64)
+        for rows, matrix in each:
+            hashes[rows] = hash_matrix(matrix)
+        return hashes
     keys = key_bytes(types, columns, length)
     if keys is not None:
         return _hash_by_length(keys)

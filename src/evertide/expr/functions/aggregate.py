@@ -30,7 +30,7 @@ from evertide.expr.functions.type_groups import (
 )
 from evertide.expr.interval_text import checked_interval
 from evertide.expr.json_value import Json, dump_json, read_canonical
-from evertide.expr.numeric_value import settle
+from evertide.expr.numeric_value import settle, settle_integer
 from evertide.vocab.datum import Datum, Interval
 from evertide.vocab.errors import InvalidParameterValue
 from evertide.vocab.sql_type import (
@@ -64,7 +64,7 @@ def _sum_unsigned(total: int, count: int) -> int | None:
 
 
 def _sum_as_numeric(total: int, count: int) -> Decimal | None:
-    return settle(Decimal(total)) if count else None
+    return settle_integer(total) if count else None
 
 
 def _sum_numeric(total: Decimal, count: int) -> Decimal | None:

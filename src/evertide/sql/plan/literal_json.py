@@ -7,7 +7,7 @@ the constants are read with their types (literal_rows.py), which also says what 
 
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
@@ -37,25 +37,51 @@ class _Misfit(Exception):  # not an error: the constants are read in another way
 
 def decode_columns(values: LiteralValues, targets: Sequence[SqlType]) -> _Columns | None:
     """The constants as columns of these types; None where they must be read one by one."""
-    try:
-        return [_finished(t, c) for t, c in zip(targets, _decode(values, targets), strict=True)]
-    except (msgspec.DecodeError, SqlError, _Misfit):
-        return None
+    return column_reader(tuple(targets), listed=values.listed).columns(values)
 
 
 def decode_arrays(values: LiteralValues, targets: Sequence[SqlType]) -> list[pa.Array] | None:
     """The same in the columns' physical encoding."""
-    try:
-        return [_array(t, c) for t, c in zip(targets, _decode(values, targets), strict=True)]
-    except (msgspec.DecodeError, SqlError, _Misfit):
-        return None
+    return column_reader(tuple(targets), listed=values.listed).arrays(values)
 
 
-def _decode(values: LiteralValues, targets: Sequence[SqlType]) -> Iterable[Sequence[Any]]:
-    if values.encoded is None or any(target.kind is Kind.UINT8 for target in targets):
-        raise _Misfit
-    decoded = _decoder(tuple(targets), values.listed).decode(values.encoded)
-    return decoded if values.listed else zip(*decoded, strict=True)
+class ColumnReader:
+    """Reads constants as columns of some types, and knows once for all how each is read."""
+
+    def __init__(self, targets: tuple[SqlType, ...], *, listed: bool) -> None:
+        self._targets = targets
+        self._listed = listed
+        fits = not any(target.kind is Kind.UINT8 for target in targets)
+        self._decoder = _decoder(targets, listed) if fits else None
+        self._finish = [None if _is_finished(t) else partial(_finished, t) for t in targets]
+
+    def columns(self, values: LiteralValues) -> _Columns | None:
+        """As decode_columns."""
+        try:
+            pairs = zip(self._finish, self._decode(values), strict=True)
+            return [found if finish is None else finish(found) for finish, found in pairs]
+        except (msgspec.DecodeError, SqlError, _Misfit):
+            return None
+
+    def arrays(self, values: LiteralValues) -> list[pa.Array] | None:
+        """As decode_arrays."""
+        try:
+            pairs = zip(self._targets, self._decode(values), strict=True)
+            return [_array(target, found) for target, found in pairs]
+        except (msgspec.DecodeError, SqlError, _Misfit):
+            return None
+
+    def _decode(self, values: LiteralValues) -> Iterable[Sequence[Any]]:
+        if values.encoded is None or self._decoder is None or values.listed != self._listed:
+            raise _Misfit
+        decoded = self._decoder.decode(values.encoded)
+        return decoded if self._listed else zip(*decoded, strict=True)
+
+
+@lru_cache(maxsize=256)
+def column_reader(targets: tuple[SqlType, ...], *, listed: bool) -> ColumnReader:
+    """What reads constants of these types, each in parentheses of its own or all in one pair."""
+    return ColumnReader(targets, listed=listed)
 
 
 def _array(target: SqlType, column: Sequence[Any]) -> pa.Array:
@@ -74,7 +100,6 @@ def _quick(target: SqlType, column: Sequence[Any]) -> pa.Array | None:
             return None
 
 
-@lru_cache(maxsize=256)
 def _decoder(targets: tuple[SqlType, ...], listed: bool) -> msgspec.json.Decoder[Any]:
     if listed:
         items = list.__class_getitem__(_decoded_type(targets[0]))
@@ -98,10 +123,13 @@ def _decoded_type(target: SqlType) -> object:
             return str | None
 
 
+def _is_finished(target: SqlType) -> bool:
+    """Whether what was decoded is the datum."""
+    return target in RANGES or target.kind in (Kind.BOOL, Kind.TEXT)
+
+
 def _finished(target: SqlType, column: Sequence[Any]) -> Sequence[Datum]:
-    if target in RANGES or target.kind is Kind.BOOL:
-        return column
-    if target.kind is Kind.TEXT:
+    if _is_finished(target):
         return column
     match target.kind:
         case Kind.FLOAT8:

@@ -5,25 +5,33 @@ other constants. All else about them is planned once: the list stands in one pla
 another one is put there, read in the same way as when a statement is planned by itself.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
 
 import pyarrow as pa
 
 from evertide.catalog.objects import Item
 from evertide.expr.relation import Constant, Filter, Finishing, Get
-from evertide.expr.scalar import Call, Literal
+from evertide.expr.scalar import Call, ColumnRef, Literal
 from evertide.persist.coding.batch import COLUMNAR_ROWS
-from evertide.sql.plan.literal_json import decode_arrays, decode_columns
+from evertide.sql.parser.entry import parse_statement
+from evertide.sql.parser.literal_rows import CHANGED_ITEMS
+from evertide.sql.plan.literal_json import column_reader
 from evertide.sql.plan.literal_list import OWN_CONSTANTS
 from evertide.sql.plan.plans import DeletePlan, InsertPlan, LiteralColumns, Plan, SelectPlan
 from evertide.sql.plan.target import column_position
 from evertide.sql.syntax.command import DeleteStatement, InsertStatement
-from evertide.sql.syntax.expression import Expression, InList, Name
+from evertide.sql.syntax.expression import UNPLACED, Expression, InList, Name
 from evertide.sql.syntax.literal_values import LiteralValues
 from evertide.sql.syntax.query import Query
 from evertide.sql.syntax.statement import Statement
-from evertide.vocab.relation_desc import RelationDesc
+from evertide.vocab.errors import SqlError
+
+# The plan with another list; None: the statement has to be planned by itself. So it is with
+# constants that are not as plain as they mostly are, and all that is wrong.
+Refill: TypeAlias = Callable[[LiteralValues], InsertPlan | DeletePlan | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +72,34 @@ def shape_of(statement: Statement) -> tuple[InsertShape | DeleteShape, LiteralVa
             return None
 
 
-def refill(
-    plan: Plan, shape: InsertShape | DeleteShape, values: LiteralValues, table: Item
-) -> InsertPlan | DeletePlan | None:
-    """The plan with another list; None: the statement has to be planned by itself.
+@lru_cache(maxsize=1_024)
+def shape_begun(beginning: str, width: int, *, listed: bool) -> InsertShape | DeleteShape | None:
+    """The shape of every statement that is this beginning and a list, rows of so many constants.
 
-    So it is with constants that are not as plain as they mostly are, and all that is wrong.
+    The grammar tells it from the beginning with one such list: its own length and its constants
+    make no odds to all that stands before it. None: not such a statement.
+    """
+    zeros = ", ".join(["0"] * (CHANGED_ITEMS if listed else width))
+    try:
+        found = shape_of(parse_statement(f"{beginning}({zeros})"))
+    except SqlError:
+        return None
+    if found is None:
+        return None
+    shape, values = found
+    return shape if values.listed == listed and values.at == len(beginning) else None
+
+
+def refilling(plan: Plan, shape: InsertShape | DeleteShape, table: Item) -> Refill | None:
+    """How another list is put into the plan; None where there is no place for one.
+
+    What this gives is used for every list to come: all that does not depend on one is done here.
     """
     match plan, shape:
-        case InsertPlan(returning=None), InsertShape(columns=columns):
-            source = _rows(values, columns, table)
-            return None if source is None else replace(plan, source=source)
+        case InsertPlan(returning=None), InsertShape(columns=columns, width=width):
+            return _insert_refill(columns, width, table)
         case DeletePlan(selection=Filter(input=Get() as rows, predicates=(Call() as found,))), _:
-            call = _member_of(found, values)
-            return None if call is None else replace(plan, selection=Filter(rows, (call,)))
+            return _delete_refill(plan, rows, found)
         case _:
             return None
 
@@ -95,54 +117,58 @@ def same_plan(one: Plan, other: Plan) -> bool:
             return one == other
 
 
-def without_list(plan: InsertPlan | DeletePlan) -> InsertPlan | DeletePlan:
-    """What is worth keeping of a plan that can be refilled: its constants are not."""
-    match plan:
-        case InsertPlan(source=source):
-            types = source.types if isinstance(source, LiteralColumns) else source.relation.types
-            nothing = SelectPlan(Constant((), types), Finishing(), RelationDesc(()))
-            return replace(plan, source=nothing)
-        case DeletePlan(selection=Filter(input=rows, predicates=(Call() as call,))):
-            operand, members = call.arguments
-            assert isinstance(members, Literal), "a list of constants is one"
-            emptied = replace(call, arguments=(operand, replace(members, value=())))
-            return replace(plan, selection=Filter(rows, (emptied,)))
-        case _:
-            raise AssertionError("it was refilled before")
-
-
-def _member_of(found: Call, values: LiteralValues) -> Call | None:
+def _delete_refill(plan: DeletePlan, rows: Get, found: Call) -> Refill | None:
     match found:
-        case Call(arguments=(operand, Literal() as members)):
+        # The column itself: one that is cast was compared with constants of another type, which
+        # the next list need not have.
+        case Call(arguments=(ColumnRef() as operand, Literal(type=members))):
             if found.function.name != "array_contains" or operand.type not in OWN_CONSTANTS:
                 return None
-            known = decode_columns(values, [operand.type])
-            if known is None:
-                return None
-            return replace(found, arguments=(operand, replace(members, value=tuple(known[0]))))
         case _:
             return None
+    reader = column_reader((operand.type,), listed=True)
+    # Neither the plan nor the call is held on to: both hold a list.
+    table_id, returning, function, result = (
+        plan.table_id,
+        plan.returning,
+        found.function,
+        found.type,
+    )
 
-
-def _rows(
-    values: LiteralValues, columns: Sequence[str], table: Item
-) -> SelectPlan | LiteralColumns | None:
-    """Rows that give every column of the table."""
-    desc = table.desc
-    if values.width != desc.arity:
-        return None
-    places = [column_position(name, table, values.at) for name in columns] or range(desc.arity)
-    types = [desc.types[place] for place in places]
-    in_order = sorted(range(desc.arity), key=places.__getitem__)
-    if values.count >= COLUMNAR_ROWS:
-        arrays = decode_arrays(values, types)
-        if arrays is None:
+    def refill(values: LiteralValues) -> DeletePlan | None:
+        known = reader.columns(values)
+        if known is None:
             return None
-        made = {f"c{place}": arrays[i] for place, i in enumerate(in_order)}
-        return LiteralColumns(pa.table(made), desc.types)
-    known = decode_columns(values, types)
-    if known is None:
+        call = Call(function, (operand, Literal(tuple(known[0]), members)), result)
+        return DeletePlan(table_id, Filter(rows, (call,)), returning)
+
+    return refill
+
+
+def _insert_refill(columns: Sequence[str], width: int, table: Item) -> Refill | None:
+    """Rows that give every column of the table."""
+    table_id, desc, types = table.item_id, table.desc, table.desc.types
+    if width != desc.arity:
         return None
-    given = [known[i] for i in in_order] if columns else known
-    rows = tuple((row, 1) for row in zip(*given, strict=True))
-    return SelectPlan(Constant(rows, desc.types), Finishing(), desc)
+    places = [column_position(name, table, UNPLACED) for name in columns] or range(desc.arity)
+    in_order = sorted(range(desc.arity), key=places.__getitem__)
+    reader = column_reader(tuple(types[place] for place in places), listed=False)
+
+    def refill(values: LiteralValues) -> InsertPlan | None:
+        source: LiteralColumns | SelectPlan
+        if values.count >= COLUMNAR_ROWS:
+            arrays = reader.arrays(values)
+            if arrays is None:
+                return None
+            made = {f"c{place}": arrays[i] for place, i in enumerate(in_order)}
+            source = LiteralColumns(pa.table(made), types)
+        else:
+            known = reader.columns(values)
+            if known is None:
+                return None
+            given = [known[i] for i in in_order] if columns else known
+            rows = tuple([(row, 1) for row in zip(*given, strict=True)])
+            source = SelectPlan(Constant(rows, types), Finishing(), desc)
+        return InsertPlan(table_id, source)
+
+    return refill
