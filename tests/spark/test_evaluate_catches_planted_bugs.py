@@ -12,6 +12,7 @@ from evertide.spark.arrangements.arrangement import Arrangement
 from evertide.spark.arrangements.layer import Layer
 from evertide.spark.operators import join
 from evertide.spark.operators.arrange import ArrangeOperator
+from evertide.spark.operators.delta import Delta
 from evertide.spark.operators.grouping import reduce, reduce_rows
 from evertide.spark.operators.grouping.group_rows import RowExtreme
 from evertide.spark.operators.grouping.group_values import DistinctValues, FollowedExtreme
@@ -25,7 +26,7 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def always(probe: Callable, *, new: bool) -> Callable:
-    return lambda self, keys, **_asked: probe(self, keys, new=new)
+    return lambda self, keys, parts=None, **_asked: probe(self, keys, parts, new=new)
 
 
 def look_up_old_only(patch: pytest.MonkeyPatch) -> None:
@@ -41,8 +42,8 @@ def look_up_new_only(patch: pytest.MonkeyPatch) -> None:
 def take_the_time_of_the_source(patch: pytest.MonkeyPatch) -> None:
     """A result appears before the later of its parts does."""
 
-    def extend(step: join._Step, bound: list) -> list:
-        keyed = step.by_key(bound, drop_nulls=True)
+    def extend(step: join._Step, bound: Delta) -> list:
+        keyed = step.by_key(bound.rows, drop_nulls=True).keyed
         waiting = [(key, *entry) for key, entries in keyed.items() for entry in entries]
         found = step.arranged.probe(list({key for key, *_ in waiting}), new=step.new)
         return [
@@ -108,13 +109,19 @@ def believe_every_hash(patch: pytest.MonkeyPatch) -> None:
         lambda *asked: np.zeros(asked[-1], np.int64),
     )
     patch.setattr(
-        "evertide.spark.operators.arrange.hash_keys",
+        "evertide.spark.operators.delta.hash_keys",
         lambda *asked: np.zeros(asked[-1], np.int64),
     )
     patch.setattr(
         "evertide.spark.arrangements.arrangement.equal_keys",
         lambda *asked: np.ones(len(asked[-1]), np.bool_),
     )
+
+
+def look_for_another_key(patch: pytest.MonkeyPatch) -> None:
+    """By columns, a join takes changes as they are kept, by whichever key."""
+    by_columns(patch)
+    patch.setattr(Delta, "hashed", lambda self, _key: next(iter(self._layers.values()), None))
 
 
 def never_look_again(patch: pytest.MonkeyPatch) -> None:
@@ -168,19 +175,15 @@ def add_up_without_identity(patch: pytest.MonkeyPatch) -> None:
     """0.0 and -0.0 are taken for one row."""
     insert = Layer.insert
 
-    def careless(self: Layer, key: bytes, entries: list, since: int) -> None:
-        self._identity = None
-        insert(
-            self,
-            key,
-            [
+    def careless(self: Layer, keyed: dict, since: int) -> None:
+        for key, entries in keyed.items():
+            positive = [
                 (tuple(abs(d) if d == 0 else d for d in row), ts, diff)
                 if 0.0 in row
                 else (row, ts, diff)
                 for row, ts, diff in entries
-            ],
-            since,
-        )
+            ]
+            insert(self, {key: positive}, since)
 
     patch.setattr(Layer, "insert", careless)
 
@@ -192,6 +195,7 @@ def add_up_without_identity(patch: pytest.MonkeyPatch) -> None:
         forget_the_order_of_timestamps, see_all_timestamps_at_once, lose_a_frozen_layer,
         add_up_without_identity, find_new_only, believe_every_hash, never_look_again,
         never_look_again_by_rows, forget_what_was_there, overlook_the_tick_s_own_values,
+        look_for_another_key,
     ],
 )  # fmt: skip
 def test_a_planted_bug_is_found(

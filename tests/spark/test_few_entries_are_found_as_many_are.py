@@ -15,7 +15,7 @@ from evertide.expr.columnar.column import from_arrow
 from evertide.expr.columnar.hashes import hash_bytes
 from evertide.persist.coding.encoding import decode_column, encode_column
 from evertide.persist.coding.keys import encode_row_key
-from evertide.spark.arrangements import recent
+from evertide.spark.arrangements import finding, recent
 from evertide.spark.arrangements.arrangement import Arrangement
 from evertide.spark.arrangements.column_layer import ColumnLayer
 from evertide.spark.arrangements.datums import datums_of, datums_of_array
@@ -46,7 +46,7 @@ def test_single_values_are_those_of_the_column(sql_type: SqlType, nulls: float) 
             datums_of(sql_type, from_arrow(sql_type, array)),
         )
         expected = decode_column(sql_type, array)
-        for count in (1, 2, 60, 200):
+        for count in (1, 2, 60, 500):
             places = [rng.randrange(len(array)) for _ in range(count)]
             # By their texts, since NaN is not equal to itself and 0.0 is to -0.0.
             wanted = [repr(expected[place]) for place in places]
@@ -83,6 +83,8 @@ def test_what_was_found_before_is_what_there_is(
     """
     rng = Random(seed)
     monkeypatch.setattr(recent, "MOST_KEYS", rng.choice([2, 5, 1_000]))
+    monkeypatch.setattr(finding, "LEAST_LISTED", rng.choice([8, 1_000]))
+    monkeypatch.setattr(finding, "_FEW_NEEDLES", rng.choice([1, 12]))
     kept = Arrangement(tmp_path, TYPES, (0, 1), spill_records=rng.choice([3, 30]))
     entries: list[Entry] = []
     for ts in range(1, 60):
@@ -181,3 +183,31 @@ def test_one_table_is_merged_as_several_are(seed: int) -> None:
     for *row, ts, diff in zip(*[merged[name] for name in COLUMNS], strict=True):
         found[(*row, ts)] += diff
     assert found == Counter((*row, max(ts, since)) for row, ts, _ in entries)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_rows_that_are_there_once_are_given_in_the_order_asked_for(
+    tmp_path: Path, seed: int
+) -> None:
+    """As foreign keys name them; of others each is given with the position of its key."""
+    rng = Random(seed)
+    count = rng.choice([300, 900])
+    keys = rng.sample(range(10**6), count)
+    entries: list[Entry] = [((key, f"row {key}", -key), 1, 1) for key in keys]
+    if seed % 4 == 1:
+        entries.append((entries[0][0], 2, 1))  # one of them is there twice
+    if seed % 4 == 2:
+        entries.pop()  # and one is missing
+    kept = Arrangement(tmp_path, TYPES, (0,))
+    halves = [entries] if seed % 4 < 3 else [entries[: count // 2], entries[count // 2 :]]
+    for half in halves:
+        rows = hash_bytes([encode_row_key(TYPES[:1], entry[0][:1]) for entry in half])
+        kept.insert_columns(ColumnLayer.of(rows, batch_of(TYPES, half)))
+    rng.shuffle(keys)
+    wanted = batch_of(TYPES, [((key, None, None), 1, 1) for key in keys])
+    hashes = hash_bytes([encode_row_key(TYPES[:1], (key,)) for key in keys])
+    where, found = kept.find(wanted.columns[:1], hashes)
+    given = Counter(zip(where.tolist(), found.entries(), strict=True))
+    assert given == Counter((keys.index(-int(str(e[0][2]))), e) for e in entries)
+    if seed % 4 == 0:
+        assert where.tolist() == list(range(count))

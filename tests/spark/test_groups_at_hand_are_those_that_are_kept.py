@@ -12,9 +12,11 @@ import pytest
 
 from evertide.dataflow.delta import delta_plan
 from evertide.expr.relation import Reduce
+from evertide.spark.arrangements.key_parts import KeyParts
 from evertide.spark.evaluate import Evaluator
 from evertide.spark.operators.delta import WIDE_ROWS
 from evertide.spark.operators.grouping import reduce_rows
+from evertide.spark.operators.grouping.live_group import Layout, LiveGroup
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.sql_type import INT8
@@ -54,6 +56,20 @@ def test_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, at_han
         shown = {row: count for row, count in told.items() if count}
         assert shown == dict.fromkeys(expected(live), 1)
     evaluator.close()
+
+
+def test_a_group_that_is_taken_is_no_longer_at_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a tick that is aborted would leave it as it has changed it."""
+    monkeypatch.setattr(reduce_rows, "_KNOWN_GROUPS", 1)
+    shape = Layout(0, (), 1, (0, None), KeyParts.of((), ()), (), (), tuple, None, (), True, 2)
+    groups = {name: LiveGroup(shape, (), (1, None)) for name in (b"a", b"b", b"c")}
+    known = reduce_rows.KnownGroups()
+    for name, group in groups.items():
+        known.put({name: group})
+    assert known.take(b"a") is None
+    for name in (b"b", b"c"):
+        assert known.take(name) is groups[name]
+        assert known.take(name) is None
 
 
 def expected(live: list[Row]) -> set[Row]:

@@ -8,11 +8,11 @@ from evertide.vocab.sql_type import INT8, TEXT, Kind, SqlType
 def test_rows_that_grow_in_place_are_counted() -> None:
     layer = Layer((TEXT,))
     for group in range(64):
-        layer.insert(bytes([group]), [(("small",), 1, 1)], 0)
+        layer.insert({bytes([group]): [(("small",), 1, 1)]}, 0)
     before = layer.memory_bytes
     for group in range(64):
         (last,) = layer.groups[bytes([group])]
-        layer.insert(bytes([group]), [(last[0], 1, -1), (("x" * 100_000,), 1, 1)], 0)
+        layer.insert({bytes([group]): [(last[0], 1, -1), (("x" * 100_000,), 1, 1)]}, 0)
     assert layer.records == 64
     assert layer.memory_bytes >= before + 64 * 100_000 - 64 * len("small")
 

@@ -68,9 +68,15 @@ class Counting:
     def columns(self) -> ColumnReads:
         return self
 
-    async def updates(self, collection: Import, lower: Timestamp, upper: Timestamp) -> UpdateBatch:
+    async def updates(
+        self,
+        collection: Import,
+        lower: Timestamp,
+        upper: Timestamp,
+        seen: ShardState | None = None,
+    ) -> UpdateBatch:
         self.read.append(collection.global_id)
-        return await self.storage.columns.updates(collection, lower, upper)
+        return await self.storage.columns.updates(collection, lower, upper, seen)
 
     async def snapshot(self, collection: Import, as_of: Timestamp) -> UpdateBatch:
         return await self.storage.columns.snapshot(collection, as_of)

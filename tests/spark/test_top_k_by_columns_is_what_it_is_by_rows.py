@@ -323,6 +323,17 @@ def test_different_keys_with_one_hash_are_told_apart(
     assert tick(7, [(1, 1, 1)]) == {((1, 2), 7): -1, ((1, 1), 7): 1}
 
 
+def test_columns_of_the_group_are_not_compared_again(tmp_path: Path) -> None:
+    """The first column that is compared tells what is behind the rows that are kept."""
+    operator = operator_of(
+        TopKNode(0, (1,), (OrderKey(1), OrderKey(2, True)), 1, 0, (INT8, FLOAT8, INT4)), tmp_path
+    )
+    assert operator._columns is not None
+    order = operator._columns._row_order
+    assert order.keys == (OrderKey(2, True), OrderKey(0))
+    assert order.looks == (1,), "0.0 and -0.0 are one group, and two rows"
+
+
 def test_types_whose_looks_columns_do_not_know_go_by_rows(tmp_path: Path) -> None:
     for sql_type, known in ((INTERVAL, False), (FLOAT8, True)):
         operator = operator_of(ThresholdNode(0, (INT8, sql_type)), tmp_path / str(known))

@@ -31,11 +31,16 @@ _INT64: Final = 2**63
 
 @dataclass(frozen=True, slots=True)
 class Additive:
-    """How one aggregate is maintained. `add` gets a non-NULL datum and its diff."""
+    """How one aggregate is maintained. `add` gets a non-NULL datum and its diff.
+
+    `of_total`, of counts and sums of integers: what is shown of a total and a number of values, for
+    who has both at hand; None: the number itself.
+    """
 
     zero: State
     add: Callable[[State, Datum, int], State]
     finish: Callable[[State], Datum]
+    of_total: Callable[[int, int], Datum] | None = None
 
 
 def is_additive(call: AggregateCall) -> bool:
@@ -49,10 +54,15 @@ def additive(call: AggregateCall) -> Additive:
     assert is_additive(call), f"{function} looks at the rows of its group"
     match function.accumulator:
         case Accumulator.COUNT:
-            return Additive((0,), _add_count, lambda state: finish_count(function, int(state[0])))
+            return Additive(
+                (0,),
+                _add_count,
+                lambda state: finish_count(function, int(state[0])),
+                function.finish,
+            )
         case Accumulator.SUM_INT:
             body = _body(function)
-            return Additive((0, 0), _add_int, lambda state: body(state[0], state[1]))
+            return Additive((0, 0), _add_int, lambda state: body(state[0], state[1]), body)
         case Accumulator.SUM_NUMERIC:
             return Additive((Decimal(0), 0, 0, 0, 0), _add_numeric, _finish_numeric(function))
         case Accumulator.SUM_FLOAT:

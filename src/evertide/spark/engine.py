@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ParamSpec, Protocol, TypeVar
+from typing import ParamSpec, Protocol, TypeAlias, TypeVar
 
 from evertide.dataflow.delta_plan import DeltaPlan
 from evertide.spark.arrangements.key_order import OrderPending
@@ -14,6 +14,7 @@ from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
 
+Inputs: TypeAlias = Mapping[GlobalId, Sequence[Update]]
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -71,10 +72,17 @@ class Engine(Protocol):
         """
         ...
 
+    async def prepared(self, dataflow_id: GlobalId, inputs: Inputs) -> Inputs:
+        """Many changes as a tick takes them soonest, which may be asked for during the one before.
+
+        Columns that the plan does not look at may be NULL in them.
+        """
+        ...
+
     async def tick(
         self,
         dataflow_id: GlobalId,
-        inputs: Mapping[GlobalId, Sequence[Update]],
+        inputs: Inputs,
         lower: Timestamp,
         upper: Timestamp,
     ) -> Sequence[Update]:
@@ -135,10 +143,14 @@ class DriverEngine:
                 dataflow_id, plan, index_key=index_key, as_of=as_of, whole_from=whole_from
             )
 
+    async def prepared(self, dataflow_id: GlobalId, inputs: Inputs) -> Inputs:
+        del dataflow_id
+        return inputs
+
     async def tick(
         self,
         dataflow_id: GlobalId,
-        inputs: Mapping[GlobalId, Sequence[Update]],
+        inputs: Inputs,
         lower: Timestamp,
         upper: Timestamp,
     ) -> Sequence[Update]:

@@ -19,7 +19,7 @@ from evertide.dataflow.plan_codec import decode_plan
 from evertide.spark.accumulate import State
 from evertide.spark.arrangements.column_layer import layer_of_table
 from evertide.spark.arrangements.levels import SPILL_RECORDS, added_up
-from evertide.spark.arrangements.memory import give_back
+from evertide.spark.arrangements.memory import give_back, reuse_memory
 from evertide.spark.arrangements.merging import Merging
 from evertide.spark.arrangements.sharing import Sharing
 from evertide.spark.garbage import Garbage
@@ -70,8 +70,9 @@ class Evaluator:
         self.due: dict[GlobalId, Timestamp | None] = {}
         self._homes: dict[GlobalId, Path] = {}
         self._merging = Merging()
-        self._garbage = Garbage()
+        self.garbage = Garbage()
         self._sharing = Sharing(self._merging.wait)
+        reuse_memory()
 
     def create(
         self,
@@ -119,7 +120,7 @@ class Evaluator:
         plan = self._plans[dataflow_id]
         self._merging.look_after(plan.arrangements)
         rows = sum(map(len, inputs.values()))
-        with self._garbage.left_alone(rows):
+        with self.garbage.left_alone(rows):
             output = plan.tick(inputs, lower, upper)
         if rows > LARGE_ROWS:
             self._merging.look_after(plan.arrangements)

@@ -21,18 +21,23 @@ class Garbage:
         self._updates = 0
 
     @contextmanager
-    def left_alone(self, updates: int) -> Iterator[None]:
-        """A tick with this many updates, undisturbed."""
+    def left_alone(self, updates: int = 0) -> Iterator[None]:
+        """Something with this many updates, undisturbed; whatever the collector has to do comes
+        after it, or after what it is part of, if that is to be left alone as well.
+        """
         enabled = gc.isenabled()
         gc.disable()
         try:
             yield
         finally:
             self._updates += updates
-            if self._updates >= _UPDATES:
-                self._updates = 0
-                # Others' young garbage goes first: what is frozen is never looked at again.
-                gc.collect(1)
-                gc.freeze()
             if enabled:
+                self._set_aside()
                 gc.enable()
+
+    def _set_aside(self) -> None:
+        if self._updates >= _UPDATES:
+            self._updates = 0
+            # Others' young garbage goes first: what is frozen is never looked at again.
+            gc.collect(1)
+            gc.freeze()

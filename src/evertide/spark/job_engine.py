@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from evertide.dataflow.delta_plan import DeltaPlan
-from evertide.spark.engine import DriverEngine, Engine, Peeked
+from evertide.spark.engine import DriverEngine, Engine, Inputs, Peeked
 from evertide.spark.evaluate import Evaluator
 from evertide.spark.jobs import SparkJobs
 from evertide.spark.operators.arrange import Wanted
@@ -42,10 +42,13 @@ class JobEngine:
             dataflow_id, plan, index_key=index_key, as_of=as_of, whole_from=whole_from
         )
 
+    async def prepared(self, dataflow_id: GlobalId, inputs: Inputs) -> Inputs:
+        return await self._owners[dataflow_id].prepared(dataflow_id, inputs)
+
     async def tick(
         self,
         dataflow_id: GlobalId,
-        inputs: Mapping[GlobalId, Sequence[Update]],
+        inputs: Inputs,
         lower: Timestamp,
         upper: Timestamp,
     ) -> Sequence[Update]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -231,13 +232,12 @@ def _ended(running: dict[int, asyncio.Task[None]], request_id: int, _: asyncio.T
 
 
 async def _send(channel: Channel[Command], response: Response) -> None:
-    try:
-        await channel.send(response)
-    except FrameTooLarge as error:
-        too_large = FailedResponse(response.request_id, ProgramLimitExceeded.sqlstate, str(error))
-        await channel.send(too_large)
-    except ConnectionError:
-        pass  # the adapter went away; nobody waits for the answer
+    with suppress(ConnectionError):  # the adapter went away; nobody waits for the answer
+        try:
+            await channel.send(response)
+        except FrameTooLarge as error:
+            code = ProgramLimitExceeded.sqlstate
+            await channel.send(FailedResponse(response.request_id, code, str(error)))
 
 
 def _failed(request_id: int, error: SqlError) -> FailedResponse:

@@ -11,7 +11,7 @@ import hmac
 import secrets
 import shutil
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,9 @@ from evertide.dataflow.channel import Channel
 from evertide.dataflow.delta_plan import DeltaPlan
 from evertide.dataflow.lookup import Lookup
 from evertide.dataflow.plan_codec import encode_plan
+from evertide.dataflow.read_columns import read_columns
 from evertide.persist.coding.batch import UpdateBatch, to_batch
+from evertide.spark.building.encoded_inputs import encoded_inputs
 from evertide.spark.building.hydrate import Hydrated
 from evertide.spark.building.state_files import write_states
 from evertide.spark.channel import (
@@ -47,7 +49,7 @@ from evertide.spark.channel import (
     socket_address,
     updates_told,
 )
-from evertide.spark.engine import Peeked
+from evertide.spark.engine import Inputs, Peeked
 from evertide.spark.operators.arrange import Wanted
 from evertide.spark.partitions.asking import peek_reply, send_files
 from evertide.spark.partitions.connection import Connection, Incoming, ResidentFault
@@ -57,7 +59,6 @@ from evertide.spark.tables import desc_of
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import Timestamp
-from evertide.vocab.update import Update
 
 JOB_GROUP: Final = "evertide-resident"
 HELLO_SECONDS: Final = 10.0
@@ -78,11 +79,13 @@ class _Shape:
     """What a dataflow's rows look like, going in and coming out."""
 
     inputs: Mapping[GlobalId, RelationDesc]
+    # The columns that the plan looks at.
+    read: Mapping[GlobalId, frozenset[int]]
     output: RelationDesc
 
     @classmethod
     def of(cls, plan: DeltaPlan) -> "_Shape":
-        return cls(input_descs(plan), desc_of(plan.types))
+        return cls(input_descs(plan), read_columns(plan), desc_of(plan.types))
 
 
 class ResidentEngine:
@@ -144,10 +147,15 @@ class ResidentEngine:
         finally:
             await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
 
+    async def prepared(self, dataflow_id: GlobalId, inputs: Inputs) -> Inputs:
+        """As bytes, of which there are fewer the fewer columns the plan looks at."""
+        shape = self._shapes[dataflow_id]
+        return await asyncio.to_thread(encoded_inputs, shape.inputs, shape.read, inputs)
+
     async def tick(
         self,
         dataflow_id: GlobalId,
-        inputs: Mapping[GlobalId, Sequence[Update]],
+        inputs: Inputs,
         lower: Timestamp,
         upper: Timestamp,
     ) -> UpdateBatch:

@@ -174,14 +174,15 @@ class Service:
         self._shapes: dict[GlobalId, _Shape] = {}
 
     def run(self, channel: BlockingChannel) -> None:
-        """Until the driver closes its end."""
+        """Until the driver closes its end. Garbage is collected while nobody waits for a reply."""
         while (request := channel.receive()) is not None:
-            reply = self.answer(request)
-            try:
-                channel.send(reply)
-            except FrameTooLarge as error:
-                # Nothing of it was sent: what is too large for one answer is that one's failure.
-                channel.send(FailedReply(type(error).__name__, str(error), ""))
+            with self._evaluator.garbage.left_alone():
+                reply = self.answer(request)
+                try:
+                    channel.send(reply)
+                except FrameTooLarge as error:
+                    # Nothing of it was sent: what is too large for one answer is its own failure.
+                    channel.send(FailedReply(type(error).__name__, str(error), ""))
 
     def answer(self, request: Request) -> Reply:
         """A bug met by one dataflow must not take the others' state with it."""

@@ -43,7 +43,11 @@ class _Recent:
         kept = self._kept
         if not kept or kept[0].lower > lower or kept[-1].upper < upper:
             return None
-        return [one.updates.between(lower, upper) for one in kept]
+        return [
+            one.updates.between(lower, upper)
+            for one in kept
+            if one.upper > lower and one.lower < upper
+        ]
 
     def note(self, batch: UpdateBatch, lower: Timestamp | None, upper: Timestamp) -> None:
         """A tick's output, or, without `lower`, a hydration's, which is not kept."""

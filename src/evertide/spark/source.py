@@ -35,7 +35,11 @@ class ColumnReads(Protocol):
     """Reads that leave rows in columns; controller/columns.py offers them."""
 
     async def updates(
-        self, collection: Import, lower: Timestamp, upper: Timestamp
+        self,
+        collection: Import,
+        lower: Timestamp,
+        upper: Timestamp,
+        seen: ShardState | None = None,
     ) -> UpdateBatch: ...
 
     async def snapshot(self, collection: Import, as_of: Timestamp) -> UpdateBatch: ...
@@ -82,10 +86,21 @@ async def snapshot_inputs(
 
 
 async def input_deltas(
-    collections: Collections, imports: Sequence[Import], lower: Timestamp, upper: Timestamp
+    collections: Collections,
+    imports: Sequence[Import],
+    lower: Timestamp,
+    upper: Timestamp,
+    look: Look | None = None,
 ) -> dict[GlobalId, Sequence[Update]]:
-    """Every input's changes at lower <= ts < upper, all of which are known, as they were stored."""
-    return {i.global_id: await collections.columns.updates(i, lower, upper) for i in imports}
+    """Every input's changes at lower <= ts < upper, all of which are known, as they were stored.
+
+    `look`: the one that found them complete up to `upper`.
+    """
+    found: dict[GlobalId, Sequence[Update]] = {}
+    for one in imports:
+        seen = None if look is None else look.state(one)
+        found[one.global_id] = await collections.columns.updates(one, lower, upper, seen)
+    return found
 
 
 def count_updates(inputs: Mapping[GlobalId, Sequence[Update]]) -> int:

@@ -20,7 +20,7 @@ from evertide.dataflow.lookup import Lookup
 from evertide.expr.relation import Types
 from evertide.expr.row_key import column_encoder, group_key
 from evertide.persist.coding.encoding import spark_type_name
-from evertide.spark.engine import Peeked
+from evertide.spark.engine import Inputs, Peeked
 from evertide.spark.jobs import Job, SparkJobs
 from evertide.spark.operators.arrange import Wanted
 from evertide.spark.render.delta import Tick, kept_positions, render_tick
@@ -106,10 +106,14 @@ class SparkTickEngine:
         histories = {i: _History(plan.nodes[i].types) for i in kept_positions(plan)}
         self._dataflows[dataflow_id] = _Dataflow(plan, index_key, as_of, directory, histories)
 
+    async def prepared(self, dataflow_id: GlobalId, inputs: Inputs) -> Inputs:
+        del dataflow_id
+        return inputs
+
     async def tick(
         self,
         dataflow_id: GlobalId,
-        inputs: Mapping[GlobalId, Sequence[Update]],
+        inputs: Inputs,
         lower: Timestamp,
         upper: Timestamp,
     ) -> list[Update]:
@@ -139,7 +143,7 @@ class SparkTickEngine:
     def _tick(
         self,
         dataflow: _Dataflow,
-        inputs: Mapping[GlobalId, Sequence[Update]],
+        inputs: Inputs,
         lower: Timestamp,
         upper: Timestamp,
     ) -> list[Update]:

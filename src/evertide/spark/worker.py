@@ -257,7 +257,7 @@ class Worker:
             return
         changed = [i for i in imports if not inputs.unchanged(i, frontier)]
         if changed or dataflow.is_due(dataflow.engine, upper):
-            await self._tick(dataflow, changed, upper)
+            await self._tick(dataflow, changed, upper, inputs)
         else:
             self._computed(dataflow, (), upper, still=stands_still(dataflow))
 
@@ -381,12 +381,12 @@ class Worker:
         return max(dataflow.description.as_of, step_back(dataflow.sink.upper))
 
     async def _tick(
-        self, dataflow: RunningDataflow, changed: Sequence[Import], upper: Timestamp
+        self, dataflow: RunningDataflow, changed: Sequence[Import], upper: Timestamp, look: Look
     ) -> None:
         """Carry the changes of these inputs over; the others certainly have none."""
         engine, lower = dataflow.engine, dataflow.frontier
         assert engine is not None
-        deltas = await input_deltas(self._collections, changed, lower, upper)
+        deltas = await input_deltas(self._collections, changed, lower, upper, look)
         inputs = {g: postponed(u, dataflow.description.refresh) for g, u in deltas.items()}
         output: Sequence[Update] = ()
         changes = await too_many_changes(self._collections, dataflow, inputs, upper)

@@ -19,7 +19,7 @@ from evertide.expr.relation import Types
 from evertide.expr.row_key import column_encoder, identity_function
 from evertide.persist.coding.keys import row_key_encoder
 from evertide.spark.arrangements.column_layer import ColumnLayer
-from evertide.spark.arrangements.finding import in_search_order
+from evertide.spark.arrangements.finding import in_search_order, is_each
 from evertide.spark.arrangements.key_parts import KeyParts
 from evertide.spark.arrangements.layer import ENTRY_BYTES, add_up
 from evertide.spark.arrangements.levels import (
@@ -73,7 +73,7 @@ class Arrangement:
         self.levels = Levels(directory, types, spill_records=spill_records)
         self.key = key
         self.key_of = column_encoder(types, key)
-        self._parts = KeyParts.of(types, key)
+        self.parts = KeyParts.of(types, key)
         self.identity = identity_function(types)
         # Is told the keys that are about to be added to the newest layer.
         self.notice: Callable[[Iterable[bytes]], None] | None = None
@@ -90,8 +90,7 @@ class Arrangement:
         levels = self.levels
         if self.notice is not None:
             self.notice(keyed)
-        for key, entries in keyed.items():
-            levels.layer.insert(key, entries, self.since)
+        levels.layer.insert(keyed, self.since)
         if levels.layer.records >= levels.spill_records:
             levels.freeze()
 
@@ -117,8 +116,12 @@ class Arrangement:
         Entries are added up where a row came and went. The lists must not be changed. `parts` are
         what the keys were encoded from, as KeyParts has it: who knows them spares some work.
         """
-        found: dict[bytes, Sequence[Entry]] = {}
-        for layer in self.levels.keyed:
+        newest, *older = self.levels.keyed
+        at_once = newest.groups.get
+        found: dict[bytes, Sequence[Entry]] = {
+            key: group for key in keys if (group := at_once(key)) is not None
+        }
+        for layer in older:
             groups = layer.groups
             for key in keys:
                 group = groups.get(key)
@@ -141,7 +144,8 @@ class Arrangement:
         recent = self.levels.recent.found
         missing = [key for key in keys if key not in recent] if recent else keys
         if len(missing) < len(keys):
-            parts = None
+            if parts is not None:
+                parts = [part for key, part in zip(keys, parts, strict=True) if key not in recent]
             for key in keys:
                 if entries := recent.get(key):
                     found[key] = [*entries, *found[key]] if key in found else entries
@@ -162,7 +166,7 @@ class Arrangement:
     ) -> dict[bytes, list[Entry]]:
         """Hashes lead to entries; the keys of these decide."""
         needles = hash_bytes(keys)
-        _, pick, encode = self._parts
+        pick, encode = self.parts.pick, self.parts.encode
         of_runs: dict[bytes, list[Entry]] = {}
         for source in self.levels.hashed:
             positions, places = source.find(needles)
@@ -194,31 +198,31 @@ class Arrangement:
         Gives for each entry the position of its key, and the entries as they are: a row that came
         and went may be there both ways. Of its own, only those are given whose time is `before`.
         """
-        needles, order = in_search_order(hashes)
+        hits = _hits((*all_sources(self.levels), *also), hashes)
+        if not hits:
+            return np.zeros(0, np.int64), concat_batches(self.types, ())
         positions: list[Ints] = []
         batches: list[Batch] = []
-        for source in (*all_sources(self.levels), *also):
-            at, places = source.find(needles)
-            if len(places):
-                entries = source.at(places)
-                if before is not None and source not in also:
-                    early = entries.times < before
-                    at, entries = at[early], entries.take(early)
-                positions.append(at if order is None else order[at])
-                batches.append(entries)
-        if not positions:
-            return np.zeros(0, np.int64), concat_batches(self.types, ())
+        for source, at, places in hits:
+            entries = source.at(places)
+            if before is not None and source not in also:
+                early = entries.times < before
+                at, entries = at[early], entries.take(early)
+            positions.append(at)
+            batches.append(entries)
         where = np.concatenate(positions)
         found = concat_batches(self.types, batches)
+        each = is_each(where, len(hashes))
         same = np.ones(len(where), np.bool_)
-        for sql_type, wanted, column in zip(self._parts.types, keys, self.key, strict=True):
-            same &= equal_keys(sql_type, wanted.take(where), found.columns[column])
+        for sql_type, wanted, column in zip(self.parts.types, keys, self.key, strict=True):
+            taken = wanted if each else wanted.take(where)
+            same &= equal_keys(sql_type, taken, found.columns[column])
         return (where, found) if same.all() else (where[same], found.take(same))
 
     def lookup(self, key: Row, as_of: Timestamp) -> list[tuple[Row, int]]:
         """Rows with this key at `as_of`, or BelowSince. NULL finds NULL."""
         self._check(as_of)
-        encoded = row_key_encoder(self._parts.types)(key)
+        encoded = row_key_encoder(self.parts.types)(key)
         return contents_at(self, self.probe([encoded]).get(encoded, ()), as_of)
 
     def scan(self, as_of: Timestamp) -> list[tuple[Row, int]]:
@@ -239,6 +243,25 @@ class Arrangement:
     def _check(self, as_of: Timestamp) -> None:
         if as_of < self.since:
             raise BelowSince(as_of, self.since)
+
+
+def _hits(sources: Sequence[Source], hashes: Ints) -> list[tuple[Source, Ints, Ints]]:
+    """Where there are entries of these hashes: positions among the hashes, places in the source."""
+    if not sources:
+        return []
+    needles, order = in_search_order(hashes)
+    hits = [(source, *source.find(needles)) for source in sources]
+    hits = [hit for hit in hits if len(hit[2])]
+    if order is None:
+        return hits
+    if len(hits) == 1 and is_each(hits[0][1], len(needles)):
+        # Each is there once, as are the rows that foreign keys name. Given in the order asked for,
+        # they spare whoever asks from taking his own rows in theirs.
+        source, each, places = hits[0]
+        in_turn = np.empty_like(places)
+        in_turn[order] = places
+        return [(source, each, in_turn)]
+    return [(source, order[at], places) for source, at, places in hits]
 
 
 def contents_at(

@@ -1,5 +1,6 @@
 """Entries in memory by columns, sorted by the hash of their key: a run that has no file yet."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,8 +11,8 @@ from evertide.expr.columnar.codes import identity_codes
 from evertide.expr.columnar.column import Ints, from_arrow, nbytes, to_arrow
 from evertide.expr.relation import Types
 from evertide.persist.coding.encoding import one_chunk
-from evertide.spark.arrangements.datums import Datums, datums_of
-from evertide.spark.arrangements.finding import find
+from evertide.spark.arrangements.datums import Datums, Integers, datums_of, integers_of
+from evertide.spark.arrangements.finding import Directory, find, is_ascending
 from evertide.spark.arrangements.runs import entries_at, run_schema
 
 
@@ -24,12 +25,14 @@ class ColumnLayer:
     # How large it is, once somebody has asked.
     _measured: list[int] = field(default_factory=list)
     # How single values are read, once somebody has.
-    _datums: list[Datums] = field(default_factory=list)
+    _datums: list[tuple[Sequence[Datums], tuple[Integers, Integers]]] = field(default_factory=list)
+    # Where hashes are, once somebody has looked for some.
+    _directory: list[Directory | None] = field(default_factory=list)
 
     @classmethod
     def of(cls, hashes: Ints, batch: Batch) -> "ColumnLayer":
         """These entries with the hashes of their keys, in any order."""
-        if len(hashes) == 1:
+        if is_ascending(hashes):
             return cls(hashes, batch)
         order = np.argsort(hashes, kind="stable")
         return cls(hashes[order], batch.take(order))
@@ -54,7 +57,14 @@ class ColumnLayer:
 
     def find(self, needles: Ints) -> tuple[Ints, Ints]:
         """Where the needles are: pairs (position among the needles, position in the layer)."""
-        return find(self.hashes, needles)
+        return find(self.hashes, needles, self.directory)
+
+    @property
+    def directory(self) -> Directory | None:
+        """Made when it is first asked for: most layers are merged before anybody does."""
+        if not self._directory:
+            self._directory.append(Directory.of(self.hashes))
+        return self._directory[0]
 
     def at(self, places: Ints) -> Batch:
         """What is at these positions."""
@@ -64,8 +74,10 @@ class ColumnLayer:
         """The same row by row; there is at least one."""
         batch = self.batch
         if not self._datums:
-            self._datums.extend(map(datums_of, batch.types, batch.columns))
-        return entries_at(self._datums, places, batch.times, batch.diffs)
+            datums = list(map(datums_of, batch.types, batch.columns))
+            own = (integers_of(batch.times), integers_of(batch.diffs))
+            self._datums.append((datums, own))
+        return entries_at(*self._datums[0], places)
 
     def all_entries(self) -> list[Entry]:
         """Everything."""
@@ -86,7 +98,9 @@ def layer_of_table(types: Types, table: pa.Table) -> ColumnLayer:
     arrays = [one_chunk(column) for column in table.columns]
     columns = tuple([from_arrow(t, a) for t, a in zip(types, arrays[1:-2], strict=True)])
     hashes, times, diffs = (arrays[i].to_numpy() for i in (0, -2, -1))
-    return ColumnLayer(hashes, Batch(types, columns, times, diffs))
+    batch = Batch(types, columns, times, diffs)
+    # Mostly made beside the ticks, one of which would else make the directory.
+    return ColumnLayer(hashes, batch, _directory=[Directory.of(hashes)])
 
 
 def put_together(one: ColumnLayer, other: ColumnLayer, since: int) -> ColumnLayer:

@@ -26,9 +26,11 @@ NUMPY_TYPES: Final[dict[pa.DataType, type[np.generic]]] = {
 
 # What is at these places of a column.
 Datums: TypeAlias = Callable[[Ints], list[Datum]]
+Integers: TypeAlias = Callable[[Ints], list[int]]
 
-# From so many places on, one call of Arrow's for all of them is quicker.
-_MANY: Final = 96
+# From so many places on, one call of Arrow's for all of them is quicker. In a loop that does
+# nothing else it is from 100 on; but between ticks others use the caches, and its code is large.
+_MANY: Final = 400
 _TEXTS: Final = frozenset({Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR, Kind.NAME, Kind.CHAR, Kind.JSONB})
 
 
@@ -54,6 +56,16 @@ def datums_of_array(sql_type: SqlType, array: pa.Array) -> Datums:
     return lambda places: cast("list[Datum]", values[places].tolist())
 
 
+def integers_of(values: Ints) -> Integers:
+    """Times or diffs, of which there are some. After a merge they are mostly all the same: then
+    nothing is read, which would mean to wait for memory at every place.
+    """
+    first = int(values[0])
+    if (values == first).all():
+        return lambda places: [first] * len(places)
+    return lambda places: cast("list[int]", values[places].tolist())
+
+
 def _by_arrow(sql_type: SqlType, array: pa.Array) -> Datums:
     return lambda places: decode_column(sql_type, array.take(pa.array(places)))
 
@@ -73,14 +85,14 @@ def _bytes(sql_type: SqlType, array: pa.Array) -> Datums:
         if len(places) > _MANY:
             return by_arrow(places)
         starts, ends = offsets[places].tolist(), offsets[places + 1].tolist()
-        return [decode(values[a:b]) for a, b in zip(starts, ends, strict=True)]
+        return decode([values[a:b] for a, b in zip(starts, ends, strict=True)])
 
     return one_by_one
 
 
-def _decoder(sql_type: SqlType) -> Callable[[memoryview], Datum] | None:
+def _decoder(sql_type: SqlType) -> Callable[[list[memoryview]], list[Datum]] | None:
     if sql_type.kind in _TEXTS:
-        return lambda memory: str(memory, "utf-8")
+        return lambda pieces: [str(piece, "utf-8") for piece in pieces]
     if sql_type.kind is Kind.NUMERIC:
-        return lambda memory: decode_numeric(bytes(memory))
-    return bytes if sql_type.kind is Kind.BYTEA else None
+        return lambda pieces: [decode_numeric(bytes(piece)) for piece in pieces]
+    return (lambda pieces: list(map(bytes, pieces))) if sql_type.kind is Kind.BYTEA else None

@@ -268,6 +268,8 @@ def count_records(levels: Levels) -> tuple[int, int, int]:
 def memory_bytes(levels: Levels) -> int:
     """Roughly what lies in memory. Columns know it; of rows by key some are looked at."""
     newest = levels.layer.memory_bytes if levels.layer.records else 0
+    if not levels.frozen:
+        return newest
     return newest + sum([layer.memory_bytes for layer in levels.frozen])
 
 

@@ -12,12 +12,38 @@ MEMORY_VARIABLE: Final = "EVERTIDE_STATE_MEMORY_MB"
 DEFAULT_MEMORY_MB: Final = 256
 # Of glibc; other C libraries may have none.
 _malloc_trim: Final = getattr(ctypes.CDLL(None), "malloc_trim", None)
+_mallopt: Final = getattr(ctypes.CDLL(None), "mallopt", None)
+# Of Linux.
+_prctl: Final = getattr(ctypes.CDLL(None), "prctl", None)
+_SET_THP_DISABLE: Final = 41
+# Names of glibc's settings.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+# So much free memory may stay with the process until `give_back`.
+_KEPT_BYTES: Final = 256 << 20
+# Columns of large ticks are smaller than this.
+_LARGE_BYTES: Final = 64 << 20
 
 
 def memory_limit() -> int:
     """In bytes; what is not a number counts as not given."""
     given = os.environ.get(MEMORY_VARIABLE, "")
     return (int(given) if given.isdecimal() and int(given) else DEFAULT_MEMORY_MB) << 20
+
+
+def reuse_memory() -> None:
+    """Let what is freed be used again, until `give_back`, by all that compute here.
+
+    A large tick makes many columns that live for a moment. Memory fresh from the system is first
+    cleared, page by page, which takes longer than most of what is then done with it. Arrow has an
+    allocator of its own, whose free memory nobody else could use.
+    """
+    pa.set_memory_pool(pa.system_memory_pool())
+    if _mallopt is not None:
+        _mallopt(_MMAP_THRESHOLD, _LARGE_BYTES)
+        _mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
+    if _prctl is not None:
+        # numpy asks for huge pages, which the system first has to make room for and then to clear.
+        _prctl(_SET_THP_DISABLE, 1, 0, 0, 0)
 
 
 def give_back() -> None:

@@ -60,18 +60,29 @@ class Merging:
         """
         if self._running is not None and self._running.future.done():
             self.wait()
+        grown = False
         for arrangement in arrangements:
             levels = arrangement.levels
             waiting = len(levels.frozen)
-            if waiting > MOST_WAITING or _overflows(levels):
+            # The newest layer alone is frozen long before it overflows.
+            if waiting and (waiting > MOST_WAITING or _overflows(levels)):
                 self.wait()
             if self._damaged and arrangement in self._damaged:
                 raise self._damaged[arrangement]
             if waiting and self._running is None:
                 self._start(arrangement)
-            self._bytes[arrangement] = memory_bytes(levels)
-        if self._too_much():
+            grown |= self._measure(arrangement)
+        if grown and self._too_much():
             self._spill()
+
+    def _measure(self, arrangement: Arrangement) -> bool:
+        """Note what it has in memory. Gives whether that is more than before: of most arrangements
+        nothing changes in a tick, and where none has grown the others need not be asked.
+        """
+        now, before = memory_bytes(arrangement.levels), self._bytes.get(arrangement)
+        if now != before:
+            self._bytes[arrangement] = now
+        return now > (before or 0)
 
     def _too_much(self) -> bool:
         """Also if one arrangement could not be written as one run any more."""

@@ -1,8 +1,8 @@
 """Runs: immutable files of (row, timestamp, diff) sorted by the hash of their key.
 
 A run is one Arrow IPC file with one record batch, mapped into memory: columns h (the hash), c0..cN
-in their physical encoding, t and d. Looking a key up is a binary search in h by numpy; what is
-found must be compared with the key itself, since different keys may have one hash.
+in their physical encoding, t and d. Looking a key up is a search in h by numpy (finding.py); what
+is found must be compared with the key itself, since different keys may have one hash.
 
 The hash is Spark's xxhash64 with its seed, 42, of one binary column: the key's encoding
 (persist/coding/keys.py). So Spark can sort and write runs that this code searches.
@@ -26,8 +26,14 @@ from evertide.expr.columnar.hashes import hash_bytes
 from evertide.expr.relation import Types
 from evertide.persist.coding.encoding import arrow_type, encode_column
 from evertide.persist.threads import give_way
-from evertide.spark.arrangements.datums import NUMPY_TYPES, Datums, datums_of_array
-from evertide.spark.arrangements.finding import find
+from evertide.spark.arrangements.datums import (
+    NUMPY_TYPES,
+    Datums,
+    Integers,
+    datums_of_array,
+    integers_of,
+)
+from evertide.spark.arrangements.finding import Directory, find
 from evertide.vocab.sql_type import SqlType
 
 __all__ = [
@@ -54,10 +60,14 @@ class Run:
     types: Types
     table: pa.Table
     hashes: Ints
+    # Made when the file is opened, and only in memory.
+    directory: Directory | None
     times: Ints
     diffs: Ints
     readers: tuple[Reader, ...]
     datums: tuple[Datums, ...]
+    # Of times and diffs.
+    own: tuple[Integers, Integers]
     # Of what the file held when it was opened.
     digest: int
 
@@ -78,7 +88,7 @@ class Run:
 
     def find(self, needles: Ints) -> tuple[Ints, Ints]:
         """Where the needles are: pairs (position among the needles, position in the run)."""
-        return find(self.hashes, needles)
+        return find(self.hashes, needles, self.directory)
 
     def at(self, places: Ints) -> Batch:
         """What is at these positions."""
@@ -88,17 +98,20 @@ class Run:
 
     def entries(self, places: Ints) -> list[Entry]:
         """The same row by row."""
-        return entries_at(self.datums, places, self.times, self.diffs)
+        return entries_at(self.datums, self.own, places)
 
     def all_entries(self) -> list[Entry]:
         """Everything, in the order of the file."""
         return self.entries(np.arange(self.length))
 
 
-def entries_at(datums: Sequence[Datums], places: Ints, times: Ints, diffs: Ints) -> list[Entry]:
-    """What is at these places, read column by column."""
+def entries_at(
+    datums: Sequence[Datums], own: tuple[Integers, Integers], places: Ints
+) -> list[Entry]:
+    """What is at these places, read column by column; `own` are times and diffs."""
     rows = zip(*[of(places) for of in datums], strict=True) if datums else repeat(())
-    return list(zip(rows, times[places].tolist(), diffs[places].tolist(), strict=False))
+    times, diffs = own
+    return list(zip(rows, times(places), diffs(places), strict=False))
 
 
 def run_schema(types: Types) -> pa.Schema:
@@ -163,7 +176,10 @@ def open_run(path: Path, types: Types) -> Run:
     )
     datums = tuple(map(datums_of_array, types, columns[1:-2]))
     hashes, times, diffs = (_view(columns[i], np.int64) for i in (0, -2, -1))
-    return Run(path, types, table, hashes, times, diffs, readers, datums, digest_of(table))
+    own = (integers_of(times), integers_of(diffs))
+    directory = Directory.of(hashes)
+    digest = digest_of(table)
+    return Run(path, types, table, hashes, directory, times, diffs, readers, datums, own, digest)
 
 
 def digest_of(table: pa.Table) -> int:

@@ -19,6 +19,7 @@ from evertide.expr.columnar.batch import Batch, Entry
 from evertide.expr.columnar.column import Column, Ints
 from evertide.spark.arrangements.arrangement import Arrangement
 from evertide.spark.arrangements.column_layer import ColumnLayer
+from evertide.vocab.datum import Datum
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import MIN_TS, Timestamp
 
@@ -59,9 +60,11 @@ class Reader:
         """What is looked into; another one after `take_over`."""
         return self.shared.arrangement
 
-    def probe(self, keys: Sequence[bytes]) -> dict[bytes, Sequence[Entry]]:
-        """Entries of these keys before this reader's upper."""
-        found = self.arrangement.probe(keys)
+    def probe(
+        self, keys: Sequence[bytes], parts: Sequence[Datum] | None = None
+    ) -> dict[bytes, Sequence[Entry]]:
+        """Entries of these keys before this reader's upper; `parts` as the arrangement has it."""
+        found = self.arrangement.probe(keys, parts)
         if not self._is_behind:
             return found
         before = {
@@ -167,7 +170,10 @@ class Sharing:
     def bring_together(self, dataflow_id: GlobalId) -> None:
         """After a tick: whoever can looks into the arrangement of the first of its equals."""
         for contents in self._of_dataflow[dataflow_id].values():
-            first, *others = self._by_contents[contents]
+            equal = self._by_contents[contents]
+            if len(equal) == 1:
+                continue
+            first, *others = equal
             for reader in others:
                 if can_take_over(reader, first):
                     self._settle()

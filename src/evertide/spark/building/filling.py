@@ -4,13 +4,15 @@ Pieces bound what a tick holds in memory. They come as if at timestamps of their
 them at the one that the state is for; nobody sees what was before, so that only the sum counts.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+import asyncio
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
 
 from evertide.dataflow.delta_plan import DeltaPlan
+from evertide.dataflow.told_at_once import told_at_once
 from evertide.persist.coding.batch import UpdateBatch, concat_batches, to_batch
 from evertide.spark.channel import input_descs
-from evertide.spark.engine import Engine
+from evertide.spark.engine import Engine, Inputs
 from evertide.spark.operators.changes import delta_of, updates_of
 from evertide.spark.operators.delta import consolidated
 from evertide.spark.tables import desc_of
@@ -18,8 +20,6 @@ from evertide.vocab.ids import GlobalId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import Timestamp, step_forward
 from evertide.vocab.update import Update
-
-Inputs: TypeAlias = Mapping[GlobalId, Sequence[Update]]
 
 # So many rows are taken in at once.
 PIECE_ROWS: Final = 1_000_000
@@ -40,28 +40,67 @@ async def fill(
     if plan.is_temporal or plan.recomputes or sum(map(len, inputs.values())) <= PIECE_ROWS:
         await engine.create(dataflow_id, plan, index_key=index_key, as_of=start)
         return await engine.tick(dataflow_id, inputs, start, step_forward(start))
-    parts = cut(inputs, input_descs(plan), PIECE_ROWS)
+    parts = cut(inputs, input_descs(plan), PIECE_ROWS, told_at_once(plan))
     first = Timestamp(start + 1 - len(parts))
     await engine.create(dataflow_id, plan, index_key=index_key, as_of=first, whole_from=start)
+    outputs = await _ticked(engine, dataflow_id, plan, parts, first)
+    # On a thread: other dataflows tick meanwhile.
+    return await asyncio.to_thread(_consolidated, plan, outputs, start)
+
+
+async def _ticked(
+    engine: Engine,
+    dataflow_id: GlobalId,
+    plan: DeltaPlan,
+    parts: Sequence[Mapping[GlobalId, UpdateBatch]],
+    first: Timestamp,
+) -> list[UpdateBatch]:
+    """What each piece gives. While one is ticked, the next is made ready."""
+
+    async def prepared(number: int) -> Inputs:
+        now = Timestamp(first + number)
+        moved = {g: batch.moved(now) for g, batch in parts[number].items()}
+        return await engine.prepared(dataflow_id, moved)
+
     desc = desc_of(plan.types)
     outputs: list[UpdateBatch] = []
-    for number, part in enumerate(parts):
-        now = Timestamp(first + number)
-        given = {g: batch.moved(now) for g, batch in part.items()}
-        ticked = await engine.tick(dataflow_id, given, now, step_forward(now))
-        outputs.append(to_batch(desc, ticked).moved(start))
-    whole = delta_of(concat_batches(desc, outputs))
+    ahead = asyncio.create_task(prepared(0))
+    try:
+        for number in range(len(parts)):
+            given, now = await ahead, Timestamp(first + number)
+            if number + 1 < len(parts):
+                ahead = asyncio.create_task(prepared(number + 1))
+            ticked = await engine.tick(dataflow_id, given, now, step_forward(now))
+            outputs.append(to_batch(desc, ticked))
+    finally:
+        ahead.cancel()  # if one was not waited for
+    return outputs
+
+
+def _consolidated(
+    plan: DeltaPlan, outputs: list[UpdateBatch], start: Timestamp
+) -> Sequence[Update]:
+    """What the pieces gave, added up at one time: some of it was taken back by later ones."""
+    moved = [batch.moved(start) for batch in outputs]
+    whole = delta_of(concat_batches(desc_of(plan.types), moved))
+    moved.clear()
+    outputs.clear()
     return updates_of(consolidated(whole, plan.types), plan.types)
 
 
 def cut(
-    inputs: Inputs, descs: Mapping[GlobalId, RelationDesc], most: int
+    inputs: Inputs,
+    descs: Mapping[GlobalId, RelationDesc],
+    most: int,
+    at_once: Collection[GlobalId] = (),
 ) -> list[dict[GlobalId, UpdateBatch]]:
     """Pieces of at most so many rows, at least one. The largest input comes last: what it is joined
-    with is there by then."""
+    with is there by then. After it come those whose rows show `at_once`: before, most of what they
+    give would have to be taken back."""
     parts: list[dict[GlobalId, UpdateBatch]] = [{}]
     room = most
-    for global_id, updates in sorted(inputs.items(), key=lambda item: len(item[1])):
+    in_turn = sorted(inputs.items(), key=lambda item: (item[0] in at_once, len(item[1])))
+    for global_id, updates in in_turn:
         for piece in _pieces(to_batch(descs[global_id], updates), room, most):
             if len(piece) > room:
                 parts.append({})

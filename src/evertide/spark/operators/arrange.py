@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 from typing import TypeAlias
 
-import numpy as np
-
 from evertide.dataflow.delta_plan import ArrangeNode
 from evertide.dataflow.lookup import Lookup
-from evertide.expr.columnar.batch import Batch, Entry, batch_of
-from evertide.expr.columnar.column import Column, Ints, has_nulls
+from evertide.expr.columnar.batch import Batch, Entry
+from evertide.expr.columnar.column import Column, Ints
 from evertide.expr.columnar.hashes import hash_keys
 from evertide.expr.relation import Types
 from evertide.expr.row_key import column_encoder
@@ -19,7 +17,7 @@ from evertide.spark.arrangements.layer import add_up
 from evertide.spark.arrangements.sharing import Reader
 from evertide.spark.operators.delta import Delta, ErrorEntry, Room, Tick, are_many
 from evertide.spark.operators.keyed import ByKey, Keyed
-from evertide.vocab.datum import Row
+from evertide.vocab.datum import Datum, Row
 from evertide.vocab.timestamp import MIN_TS, Timestamp, step_back
 
 # Rows of an index that are wanted: with one of these keys, or all.
@@ -38,7 +36,6 @@ class ArrangeOperator:
         arrangement = room.arrangement("rows", node.types, node.key, MIN_TS)
         self.reader = Reader(arrangement, with_nulls=not node.drop_null_keys)
         self._keys = ByKey(node.types, node.key)
-        self._key_types = tuple(node.types[i] for i in node.key)
         self._pending: Keyed = {}
         self._columns: ColumnLayer | None = None
 
@@ -49,25 +46,24 @@ class ArrangeOperator:
     def step(self, deltas: Sequence[Delta], _tick: Tick) -> Delta:
         delta = deltas[self._node.input]
         if delta.is_wide:
-            self._columns = self._layer(delta.batch(self._node.types))
+            self._columns = self._layer(delta)
         else:
-            self._pending = self._by_key(delta.rows)
+            drop_nulls = not self.reader.shared.with_nulls
+            self._pending = delta.by_key(self._keys, drop_nulls=drop_nulls).keyed
         return delta
 
     def _by_key(self, entries: Sequence[Entry]) -> Keyed:
-        return self._keys(entries, drop_nulls=not self.reader.shared.with_nulls)
+        return self._keys(entries, drop_nulls=not self.reader.shared.with_nulls).keyed
 
-    def _layer(self, batch: Batch) -> ColumnLayer | None:
-        if not self.reader.shared.with_nulls:
-            batch = without_nulls(batch, self._node.key)
-        if not len(batch):
-            return None
-        keys = [batch.columns[i] for i in self._node.key]
-        return ColumnLayer.of(hash_keys(self._key_types, keys, len(batch)), batch)
+    def _layer(self, delta: Delta) -> ColumnLayer | None:
+        drop_nulls = not self.reader.shared.with_nulls
+        return delta.by_hash(self._node.types, self._node.key, drop_nulls=drop_nulls)
 
-    def probe(self, keys: Sequence[bytes], *, new: bool) -> dict[bytes, Sequence[Entry]]:
-        """Entries of these keys before this tick, or after it."""
-        found = self.reader.probe(keys)
+    def probe(
+        self, keys: Sequence[bytes], parts: Sequence[Datum] | None = None, *, new: bool
+    ) -> dict[bytes, Sequence[Entry]]:
+        """Entries of these keys before this tick, or after it; `parts` as an arrangement has it."""
+        found = self.reader.probe(keys, parts)
         if new and self._columns is not None:
             self._pending = self._pending or self._by_key(self._columns.all_entries())
         pending = self._pending
@@ -81,7 +77,7 @@ class ArrangeOperator:
         """The same by columns: for each entry found the position of its key, and the entries."""
         if new and self._columns is None and self._pending:
             entries = [entry for group in self._pending.values() for entry in group]
-            self._columns = self._layer(batch_of(self._node.types, entries))
+            self._columns = self._layer(Delta(entries))
         also = (self._columns,) if new and self._columns is not None else ()
         return self.reader.find(keys, hashes, also)
 
@@ -91,7 +87,7 @@ class ArrangeOperator:
             self.reader.add_columns(self._columns)
         elif self._columns is not None and not self._pending:
             self.reader.add_rows(self._by_key(self._columns.all_entries()))
-        else:
+        elif self._pending:
             self.reader.add_rows(self._pending)
         self.reader.advance(upper)
         self.reader.look_from(step_back(upper))
@@ -100,15 +96,6 @@ class ArrangeOperator:
     def abort(self) -> None:
         self._pending = {}
         self._columns = None
-
-
-def without_nulls(batch: Batch, columns: Sequence[int]) -> Batch:
-    """Rows in which none of these columns is NULL."""
-    null = np.zeros(len(batch), np.bool_)
-    for column in columns:
-        if has_nulls(batch.columns[column]):
-            null |= batch.columns[column].null_mask
-    return batch.take(~null) if null.any() else batch
 
 
 class OutputIndex:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import repeat
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -11,11 +12,14 @@ from evertide.expr.columnar.column import from_arrow, to_arrow
 from evertide.expr.relation import Types
 from evertide.persist.coding.batch import UpdateBatch
 from evertide.persist.coding.encoding import one_chunk, update_schema
-from evertide.persist.coding.updates import zip_updates
+from evertide.persist.coding.updates import UpdateColumns, zip_updates
 from evertide.spark.operators.delta import Delta, ErrorEntry, are_many
 from evertide.spark.tables import desc_of
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
+
+# From so many on, updates are not made one by one if they are only to be sent on.
+_SOME_ROWS: Final = 16
 
 
 def delta_of(updates: Sequence[Update]) -> Delta:
@@ -57,9 +61,13 @@ def _batch(types: Types, table: pa.Table) -> Batch:
 
 
 def updates_of(delta: Delta, types: Types) -> Sequence[Update]:
-    """A delta as updates: a table of them if they are many."""
+    """A delta as updates: in columns if they are some, a table of them if they are many."""
     if delta.is_wide:
         return UpdateBatch(desc_of(types), table=_to_table(types, delta))
+    if len(delta) >= _SOME_ROWS and not delta.errors:
+        rows, times, diffs = zip(*delta.rows, strict=True)
+        columns = UpdateColumns(rows, times, diffs)
+        return UpdateBatch(desc_of(types), columns=columns, count=len(rows))
     updates: list[Update] = []
     if len(delta):
         rows, times, diffs = zip(*delta.rows, strict=True)

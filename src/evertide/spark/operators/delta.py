@@ -5,10 +5,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias
 
+import numpy as np
+
 from evertide.expr.columnar.batch import Batch, Entry, add_up, batch_of, concat_batches
+from evertide.expr.columnar.column import has_nulls
+from evertide.expr.columnar.hashes import hash_keys
 from evertide.expr.relation import Types
 from evertide.expr.row_key import RowKey, identity_function
 from evertide.spark.arrangements.arrangement import Arrangement
+from evertide.spark.arrangements.column_layer import ColumnLayer
+from evertide.spark.operators.keyed import ByKey, Parted
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import Timestamp
@@ -36,7 +42,7 @@ class Delta:
     asks for it. Few rows are quicker one by one, many by columns: `is_wide` says which these are.
     """
 
-    __slots__ = ("_batch", "_rows", "errors")
+    __slots__ = ("_batch", "_layers", "_parted", "_rows", "errors")
 
     def __init__(
         self,
@@ -48,6 +54,8 @@ class Delta:
         self._rows = rows
         self._batch = batch
         self.errors = errors
+        self._parted: dict[tuple[tuple[int, ...], bool], Parted] | None = None
+        self._layers: dict[tuple[int, ...], ColumnLayer] = {}
 
     def __len__(self) -> int:
         """How many changes of rows."""
@@ -78,6 +86,42 @@ class Delta:
             self._batch = batch_of(types, self._rows or ())
         return self._batch
 
+    def by_key(self, keys: ByKey, *, drop_nulls: bool) -> Parted:
+        """Row by row, by the key of some columns; not to be changed.
+
+        A join looks for its inputs' changes by the keys under which they are kept as well, so what
+        was found for one of them is at hand for the other.
+        """
+        if not len(self):
+            return Parted({}, [])
+        name = (keys.columns, drop_nulls)
+        if self._parted is None:
+            self._parted = {}
+        parted = self._parted.get(name)
+        if parted is None:
+            parted = self._parted[name] = keys(self.rows, drop_nulls=drop_nulls)
+        return parted
+
+    def by_hash(
+        self, types: Types, key: tuple[int, ...], *, drop_nulls: bool
+    ) -> ColumnLayer | None:
+        """By columns, sorted by the hash of some of them; None if nothing is left."""
+        batch = self.batch(types)
+        kept = without_nulls(batch, key) if drop_nulls else batch
+        if not len(kept):
+            return None
+        key_types = tuple(types[i] for i in key)
+        hashes = hash_keys(key_types, [kept.columns[i] for i in key], len(kept))
+        layer = ColumnLayer.of(hashes, kept)
+        if drop_nulls:
+            self._layers[key] = layer
+        return layer
+
+    def hashed(self, key: tuple[int, ...]) -> ColumnLayer | None:
+        """The same without NULLs in the key, if somebody has asked for it: a join mostly looks for
+        its inputs' changes by the keys under which they are kept as well."""
+        return self._layers.get(key)
+
     def times(self) -> tuple[int, int]:
         """The first and last of all; there is at least one."""
         times = [ts for _, ts, _ in self.errors]
@@ -93,6 +137,15 @@ class Delta:
 
 
 NOTHING = Delta(())
+
+
+def without_nulls(batch: Batch, columns: Sequence[int]) -> Batch:
+    """Rows in which none of these columns is NULL."""
+    null = np.zeros(len(batch), np.bool_)
+    for column in columns:
+        if has_nulls(batch.columns[column]):
+            null |= batch.columns[column].null_mask
+    return batch.take(~null) if null.any() else batch
 
 
 def gathered(types: Types, deltas: Sequence[Delta]) -> Delta:
@@ -169,9 +222,16 @@ def consolidated(delta: Delta, types: Types) -> Delta:
 
 def _added_up(entries: Sequence[Entry], types: Types) -> list[Entry]:
     identity = identity_function(types)
+    names: list[tuple[Hashable, int]] = (
+        [(row, ts) for row, ts, _ in entries]
+        if identity is None
+        else [(identity(row), ts) for row, ts, _ in entries]
+    )
+    if len(set(names)) == len(names):
+        # Mostly each is there once.
+        return [entry for entry in entries if entry[2]]
     sums: dict[tuple[Hashable, int], Entry] = {}
-    for row, ts, diff in entries:
-        key = (row if identity is None else identity(row), ts)
+    for key, (row, ts, diff) in zip(names, entries, strict=True):
         known = sums.get(key)
         sums[key] = (row, ts, diff) if known is None else (known[0], ts, known[2] + diff)
     return [entry for entry in sums.values() if entry[2]]

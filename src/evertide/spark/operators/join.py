@@ -12,8 +12,9 @@ from evertide.expr.columnar.codes import equal_keys
 from evertide.expr.columnar.hashes import hash_keys
 from evertide.expr.relation import Types
 from evertide.expr.row_key import join_key, picker
-from evertide.spark.operators.arrange import ArrangeOperator, without_nulls
-from evertide.spark.operators.delta import NOTHING, Delta, Tick, gathered
+from evertide.spark.arrangements.finding import is_each
+from evertide.spark.operators.arrange import ArrangeOperator
+from evertide.spark.operators.delta import NOTHING, Delta, Tick, gathered, without_nulls
 from evertide.spark.operators.keyed import ByKey
 from evertide.vocab.datum import Row
 
@@ -38,7 +39,7 @@ class JoinOperator:
         given = [deltas[number] for number in self._inputs]
         if all(delta.is_nothing for delta in given):
             return NOTHING
-        joined = [self._follow(path, given[path.source]) for path in self._paths]
+        joined = [self._follow(p, given[p.source]) for p in self._paths if len(given[p.source])]
         errors = [error for delta in given for error in delta.errors]
         return gathered(self._types, joined).with_errors(errors)
 
@@ -49,9 +50,9 @@ class JoinOperator:
                 return NOTHING
             types = path.types[number]
             if delta.is_wide:
-                delta = Delta(batch=step.extend_columns(delta.batch(types)))
+                delta = Delta(batch=step.extend_columns(delta, types))
             else:
-                delta = Delta(step.extend(delta.rows))
+                delta = Delta(step.extend(delta))
         if path.pick is None:
             return delta.with_errors(())
         if delta.is_wide:
@@ -72,11 +73,11 @@ class _Step:
     key_types: Types
     also_equal: tuple[tuple[int, int], ...]
 
-    def extend(self, bound: Sequence[Entry]) -> list[Entry]:
-        waiting = self.by_key(bound, drop_nulls=True)
+    def extend(self, bound: Delta) -> list[Entry]:
+        waiting, parts = bound.by_key(self.by_key, drop_nulls=True)
         if not waiting:
             return []
-        found = self.arranged.probe(list(waiting), new=self.new)
+        found = self.arranged.probe(list(waiting), parts, new=self.new)
         # The later of two changes is when both are there.
         joined = [
             (row + other, ts if ts > other_ts else other_ts, diff * other_diff)
@@ -87,13 +88,14 @@ class _Step:
         checks = self.checks
         return joined if checks is None else [entry for entry in joined if checks(entry[0])]
 
-    def extend_columns(self, bound: Batch) -> Batch:
+    def extend_columns(self, changes: Delta, types: Types) -> Batch:
         """The same by columns."""
-        bound = without_nulls(bound, self.probe)
+        layer = changes.hashed(self.probe)
+        bound = without_nulls(changes.batch(types), self.probe) if layer is None else layer.batch
         keys = [bound.columns[i] for i in self.probe]
-        hashes = hash_keys(self.key_types, keys, len(bound))
+        hashes = hash_keys(self.key_types, keys, len(bound)) if layer is None else layer.hashes
         where, found = self.arranged.find(keys, hashes, new=self.new)
-        left = bound.take(where)
+        left = bound if is_each(where, len(bound)) else bound.take(where)
         for one, other in self.also_equal:
             equal = equal_keys(bound.types[one], left.columns[one], found.columns[other])
             equal &= ~left.columns[one].null_mask

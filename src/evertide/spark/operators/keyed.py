@@ -1,7 +1,7 @@
 """Entries by the encoded key of some columns, as arrangements have them."""
 
 from collections.abc import Sequence
-from typing import TypeAlias, cast
+from typing import NamedTuple, TypeAlias, cast
 
 from evertide.expr.columnar.batch import Entry
 from evertide.expr.relation import Types
@@ -11,6 +11,16 @@ from evertide.vocab.datum import Datum
 Keyed: TypeAlias = dict[bytes, list[Entry]]
 
 
+class Parted(NamedTuple):
+    """Entries by key; `parts` are what the keys were encoded from, in the order of the keys.
+
+    None: some key was encoded from several.
+    """
+
+    keyed: Keyed
+    parts: list[Datum] | None
+
+
 class ByKey:
     """Takes rows apart by the columns of a key.
 
@@ -18,15 +28,16 @@ class ByKey:
     that was seen before.
     """
 
-    __slots__ = ("_parts", "_single")
+    __slots__ = ("_parts", "_single", "columns")
 
     def __init__(self, types: Types, columns: tuple[int, ...]) -> None:
+        self.columns = columns
         self._parts = KeyParts.of(types, columns)
         self._single = len(columns) == 1
 
-    def __call__(self, entries: Sequence[Entry], *, drop_nulls: bool) -> Keyed:
+    def __call__(self, entries: Sequence[Entry], *, drop_nulls: bool) -> Parted:
         """Entries with one key in the order they came; NULLs may be left out."""
-        _, pick, encode = self._parts
+        pick = self._parts.pick
         parts: dict[Datum, list[Entry]] = {}
         for entry in entries:
             part = pick(entry[0])
@@ -37,13 +48,15 @@ class ByKey:
                 group.append(entry)
         if drop_nulls:
             parts = self._without_nulls(parts)
-        keyed: Keyed = {}
-        for part, group in parts.items():
-            known = keyed.setdefault(encode(part), group)
-            if known is not group:
-                # What Python finds different SQL finds equal.
-                known += group
-        return keyed
+        keys = self._parts.encode_all(parts)
+        keyed = dict(zip(keys, parts.values(), strict=True))
+        if len(keyed) == len(keys):
+            return Parted(keyed, list(parts))
+        # What Python finds different SQL finds equal.
+        keyed = {}
+        for key, group in zip(keys, parts.values(), strict=True):
+            keyed.setdefault(key, []).extend(group)
+        return Parted(keyed, None)
 
     def _without_nulls(self, parts: dict[Datum, list[Entry]]) -> dict[Datum, list[Entry]]:
         if self._single:

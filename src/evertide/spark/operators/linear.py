@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from evertide.dataflow.delta_plan import LinearNode
+from evertide.dataflow.read_columns import looked_at
 from evertide.expr.columnar.batch import Batch
 from evertide.expr.columnar.column import Column, Mask
 from evertide.expr.columnar.scalars import (
@@ -36,7 +37,8 @@ def compile_linear(node: LinearNode, types: Types) -> "Linear | None":
         if predicates and test is None:
             return None
         tests.append(test)
-    return Linear(tests[0], tuple(scalars), tests[1], node.columns, node.types)
+    needed = looked_at(node, late, len(types))
+    return Linear(tests[0], tuple(scalars), tests[1], node.columns, node.types, needed)
 
 
 def early_and_late(node: LinearNode, width: int) -> tuple[list[Scalar], list[Scalar]]:
@@ -56,13 +58,18 @@ class Linear:
     after: Test | None
     picked: tuple[int, ...]
     types: Types
+    # The input's columns that are still looked at after the first test.
+    needed: frozenset[int]
 
     def __call__(self, batch: Batch) -> Batch:
+        columns, times, diffs = list(batch.columns), batch.times, batch.diffs
         if self.before is not None:
-            batch = batch.take(self.before(batch.columns, len(batch)))
-        columns = list(batch.columns)
+            there = self.before(columns, len(batch))
+            # Columns that nobody looks at any more stay as they are: taking rows costs a copy.
+            columns = [c.take(there) if i in self.needed else c for i, c in enumerate(columns)]
+            times, diffs = times[there], diffs[there]
         for scalar in self.scalars:
-            columns.append(scalar(columns, len(batch)))
+            columns.append(scalar(columns, len(times)))
         kept = tuple([columns[i] for i in self.picked])
-        mapped = Batch(self.types, kept, batch.times, batch.diffs)
-        return mapped if self.after is None else mapped.take(self.after(columns, len(batch)))
+        mapped = Batch(self.types, kept, times, diffs)
+        return mapped if self.after is None else mapped.take(self.after(columns, len(times)))

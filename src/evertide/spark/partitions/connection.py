@@ -14,8 +14,8 @@ from evertide.vocab.timestamp import Timestamp
 
 Incoming: TypeAlias = Hello | Reply
 
-# What a task meets that is short of disk or memory, or whose files were damaged.
-PASSING_KINDS: Final = ("OSError", "MemoryError", "ArrowMemoryError", "DamagedRun")
+# What a task meets that is short of disk or memory, or whose files or inputs were damaged.
+PASSING_KINDS: Final = ("OSError", "MemoryError", "ArrowMemoryError", "DamagedRun", "Corrupt")
 
 log = structlog.get_logger()
 
@@ -55,25 +55,36 @@ class Connection:
         try:
             await self._channel.send(request)
         except ConnectionError:
+            self._forget(future)
             raise self._gone() from None
         except FrameTooLarge:
             # It was not sent, so no reply will come.
-            self._waiting.remove(future)
+            self._forget(future)
             raise
         return checked(await future)
 
+    def _forget(self, future: "asyncio.Future[Reply]") -> None:
+        """Nobody will wait for this reply."""
+        if future in self._waiting:
+            self._waiting.remove(future)
+
     async def listen(self) -> None:
         """Take the task's replies until the connection ends; then every waiting call is lost."""
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._channel.push(self._take, lambda fault: _end(ended, fault))
         try:
-            while (reply := await self._channel.receive()) is not None:
-                if isinstance(reply, Hello) or not self._waiting:
-                    log.error("resident task spoke out of turn", pid=self.hello.pid)
-                    return
-                future = self._waiting.popleft()
-                if not future.done():
-                    future.set_result(reply)
+            await ended
         finally:
             self.close()
+
+    def _take(self, reply: Incoming) -> None:
+        if isinstance(reply, Hello) or not self._waiting:
+            log.error("resident task spoke out of turn", pid=self.hello.pid)
+            self.close()
+            return
+        future = self._waiting.popleft()
+        if not future.done():
+            future.set_result(reply)
 
     def close(self) -> None:
         """End the incarnation: the task finds its socket closed and returns."""
@@ -87,6 +98,15 @@ class Connection:
     def _gone(self) -> EngineLost:
         assert self.owner is not None, "an engine owns the connection"
         return EngineLost(self.owner)
+
+
+def _end(ended: "asyncio.Future[None]", fault: Exception | None) -> None:
+    if ended.done():
+        return  # nobody listens any more
+    if fault is None:
+        ended.set_result(None)
+    else:
+        ended.set_exception(fault)
 
 
 def checked(reply: Reply) -> Reply:

@@ -38,7 +38,7 @@ from evertide.spark.channel import (
     decode_rows,
     updates_told,
 )
-from evertide.spark.engine import Peeked
+from evertide.spark.engine import Inputs, Peeked
 from evertide.spark.operators.arrange import Wanted
 from evertide.spark.operators.changes import delta_of, updates_of
 from evertide.spark.operators.delta import consolidated
@@ -51,7 +51,6 @@ from evertide.spark.tables import desc_of
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import Timestamp
-from evertide.vocab.update import Update
 
 # More rows than this are taken apart or put together on a thread, so that the loop goes on.
 LARGE_ROWS = 2_000
@@ -142,10 +141,14 @@ class PartitionedEngine:
         finally:
             await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
 
+    async def prepared(self, dataflow_id: GlobalId, inputs: Inputs) -> Inputs:
+        del dataflow_id
+        return inputs
+
     async def tick(
         self,
         dataflow_id: GlobalId,
-        inputs: Mapping[GlobalId, Sequence[Update]],
+        inputs: Inputs,
         lower: Timestamp,
         upper: Timestamp,
     ) -> UpdateBatch:
@@ -237,9 +240,7 @@ def _refs(types: Types, columns: Sequence[int]) -> tuple[ColumnRef, ...]:
     return tuple([ColumnRef(column, types[column]) for column in columns])
 
 
-def _fed(
-    shared: _Shared, inputs: Mapping[GlobalId, Sequence[Update]], count: int
-) -> list[dict[int, list[bytes]]]:
+def _fed(shared: _Shared, inputs: Inputs, count: int) -> list[dict[int, list[bytes]]]:
     """For each task what comes to it from outside, by position."""
     received: list[dict[int, list[bytes]]] = [{} for _ in range(count)]
     deltas = {g: delta_of(updates) for g, updates in inputs.items() if len(updates)}

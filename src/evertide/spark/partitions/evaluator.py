@@ -14,7 +14,7 @@ class TaskEvaluator(Evaluator):
         assert isinstance(plan, PartitionPlan), f"{dataflow_id} is not shared"
         self._merging.look_after(plan.arrangements)
         rows = sum(len(delta) for parts in asked.received.values() for delta in parts)
-        with self._garbage.left_alone(rows):
+        with self.garbage.left_alone(rows):
             result = plan.turn(asked)
         self.due[dataflow_id] = plan.due()
         return result

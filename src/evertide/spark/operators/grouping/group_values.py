@@ -103,11 +103,14 @@ class DistinctValues:
         """Values come and go; gives how often each was in its group before."""
         columns = (*(key.take(groups) for key in keys), values)
         hashes = hash_keys(self._types, columns, len(groups))
-        where, found = self.kept.find(columns, hashes, self._pending)
+        # They are looked for and kept in one order.
+        order = np.argsort(hashes)
+        unsorted = Batch(self._types, columns, np.zeros(len(groups), np.int64), diffs)
+        layer = ColumnLayer(hashes[order], unsorted.take(order))
+        where, found = self.kept.find(layer.batch.columns, layer.hashes, self._pending)
         counts = np.zeros(len(groups), np.int64)
-        np.add.at(counts, where, found.diffs)
-        batch = Batch(self._types, columns, np.zeros(len(groups), np.int64), diffs)
-        self._pending = [*self._pending, ColumnLayer.of(hashes, batch)]
+        np.add.at(counts, order[where], found.diffs)
+        self._pending = [*self._pending, layer]
         return counts
 
     def commit(self, upper: Timestamp) -> None:

@@ -179,9 +179,7 @@ class ReduceColumns:
         if self.members is not None:
             self.members.insert_keyed(few.members)
         for distinct, counted in zip(self.shape.distinct, few.distinct, strict=True):
-            distinct.kept.insert_keyed(
-                {name: [(c.row, 0, c.change)] for name, c in counted.items() if c.change}
-            )
+            distinct.kept.insert_keyed(counted.changes())
 
     def abort(self) -> None:
         self._few = None

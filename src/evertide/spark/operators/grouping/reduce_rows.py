@@ -8,8 +8,9 @@ from typing import Final, NamedTuple, TypeAlias, cast
 from evertide.expr.columnar.batch import Entry
 from evertide.expr.row_key import RowKey, identity_function
 from evertide.expr.scalar import ColumnRef
-from evertide.persist.coding.keys import key_encoder, row_key_encoder
+from evertide.persist.coding.keys import key_list_encoder
 from evertide.spark.arrangements.arrangement import Arrangement
+from evertide.spark.arrangements.counting import count_rows
 from evertide.spark.operators.delta import (
     ErrorEntry,
     are_many,
@@ -17,14 +18,14 @@ from evertide.spark.operators.delta import (
     counted_by_identity,
 )
 from evertide.spark.operators.grouping.group import first_error
-from evertide.spark.operators.grouping.group_rows import Count
+from evertide.spark.operators.grouping.group_rows import Counts, number_values
 from evertide.spark.operators.grouping.live_group import Change, Layout, LiveGroup
 from evertide.spark.operators.grouping.reduce_slots import ReduceShape
 from evertide.vocab.datum import Datum, Row
 from evertide.vocab.errors import SqlError
 
-# So many groups are at hand once they have been looked up.
-_KNOWN_GROUPS: Final = 4_096
+# So many groups are at hand at least once they have been looked up, and twice as many at most.
+_KNOWN_GROUPS: Final = 8_192
 
 Evaluated: TypeAlias = dict[bytes, tuple[Row, list[Change]]]
 # What a group shows: a row or an error; None: it has no rows.
@@ -38,7 +39,28 @@ class Few(NamedTuple):
     errors: list[ErrorEntry]
     groups: dict[bytes, list[Entry]]
     members: dict[bytes, list[Entry]]
-    distinct: tuple[Mapping[bytes, Count], ...]
+    distinct: tuple[Counts, ...]
+
+
+class KnownGroups:
+    """Groups at hand: those used lately, and those of before, until there are many newer ones."""
+
+    __slots__ = ("_earlier", "_lately")
+
+    def __init__(self) -> None:
+        self._lately: dict[bytes, LiveGroup] = {}
+        self._earlier: dict[bytes, LiveGroup] = {}
+
+    def take(self, encoded: bytes) -> LiveGroup | None:
+        """The group, which is no longer at hand then."""
+        group = self._lately.pop(encoded, None)
+        return self._earlier.pop(encoded, None) if group is None else group
+
+    def put(self, groups: Mapping[bytes, LiveGroup]) -> None:
+        """Those of which there is something to know."""
+        if len(self._lately) + len(groups) > _KNOWN_GROUPS:
+            self._earlier, self._lately = self._lately, {}
+        self._lately.update((k, g) for k, g in groups.items() if g.kept is not None)
 
 
 class RowReduce:
@@ -53,7 +75,7 @@ class RowReduce:
         self._evaluate = _evaluation(shape)
         self._identity = identity_function(shape.output_types)
         self._state_identity = identity_function(shape.state_types)
-        self._known: dict[bytes, LiveGroup] = {}
+        self._known = KnownGroups()
         # Groups of the tick that is under way.
         self._touched: Mapping[bytes, LiveGroup] = {}
 
@@ -72,32 +94,38 @@ class RowReduce:
         self._touched = touched = self._live(changes)
         self._look_up_members(changes)
         few = Few([], errors, {}, {}, self._distinct_counts(changes))
+        one_time = len({ts for _, ts, _ in entries}) == 1
         for encoded, (_, changed) in changes.items():
-            self._reduce_group(encoded, touched[encoded], changed, few)
+            self._reduce_group(encoded, touched[encoded], changed, few, one_time=one_time)
         return few
 
     def _live(self, changes: Evaluated) -> dict[bytes, LiveGroup]:
         """These groups as they were before the tick; until it ends they are not at hand."""
-        known = self._known
+        take = self._known.take
+        newest = self._groups.levels.layer.groups
         live: dict[bytes, LiveGroup] = {}
         unknown: list[bytes] = []
         for encoded in changes:
-            group = known.pop(encoded, None)
+            group = take(encoded)
+            if group is None and (entries := newest.get(encoded)):
+                # A row of state goes before the next one comes: what came last is what there is.
+                last, _, diff = entries[-1]
+                group = LiveGroup(self._layout, changes[encoded][0], last if diff > 0 else None)
             if group is None:
                 unknown.append(encoded)
             else:
                 live[encoded] = group
-        found = self._groups.probe(unknown) if unknown else {}
-        for encoded in unknown:
-            row = _only_row(found.get(encoded, ()), self._state_identity)
-            live[encoded] = LiveGroup(self._layout, changes[encoded][0], row)
+        if unknown:
+            keys = [changes[encoded][0] for encoded in unknown]
+            found = self._groups.probe(unknown, self._layout.parts_of(keys))
+            for encoded, key in zip(unknown, keys, strict=True):
+                row = _only_row(found.get(encoded, ()), self._state_identity)
+                live[encoded] = LiveGroup(self._layout, key, row)
         return live
 
     def take_in(self) -> None:
         """The arrangements have this tick's changes now."""
-        if len(self._known) + len(self._touched) > _KNOWN_GROUPS:
-            self._known = {}
-        self._known.update((k, g) for k, g in self._touched.items() if g.kept is not None)
+        self._known.put(self._touched)
         self._touched = {}
 
     def abort(self) -> None:
@@ -106,12 +134,13 @@ class RowReduce:
 
     def forget(self) -> None:
         """The arrangements were changed otherwise."""
-        self._known = {}
+        self._known = KnownGroups()
 
     def _by_group(self, entries: Sequence[Entry]) -> tuple[Evaluated, list[ErrorEntry]]:
         """Keys that Python finds equal are, and are encoded once; different ones may be too."""
-        evaluate, width = self._evaluate, self._layout.width
-        parts: dict[Row, list[Change]] = {}
+        evaluate, layout = self._evaluate, self._layout
+        pick = layout.keys.pick
+        parts: dict[Datum, list[Change]] = {}
         failed: list[ErrorEntry] = []
         for row, ts, diff in entries:
             try:
@@ -119,16 +148,17 @@ class RowReduce:
             except SqlError:
                 failed.append((first_error(self._shape.in_query_order, row), ts, diff))
                 continue
-            part = seen[:width]
+            part = pick(seen)
             group = parts.get(part)
             if group is None:
                 parts[part] = [(ts, diff, seen)]
             else:
                 group.append((ts, diff, seen))
-        encode = row_key_encoder(self._layout.key_types)
         changes: Evaluated = {}
-        for part, group in parts.items():
-            known = changes.setdefault(encode(part), (part, group))
+        for encoded, (part, group) in zip(
+            layout.keys.encode_all(parts), parts.items(), strict=True
+        ):
+            known = changes.setdefault(encoded, (layout.key_of(part), group))
             if known[1] is not group:
                 known[1].extend(group)
         return changes, failed
@@ -141,45 +171,38 @@ class RowReduce:
         touched = self._touched
         wanted = [e for e, (_, changed) in changes.items() if touched[e].may_look(changed)]
         if wanted:
-            found = members.probe(wanted)
+            parts = self._layout.parts_of([changes[encoded][0] for encoded in wanted])
+            found = members.probe(wanted, parts)
             for encoded in wanted:
                 touched[encoded].found = found.get(encoded, ())
 
-    def _distinct_counts(self, changes: Evaluated) -> tuple[Mapping[bytes, Count], ...]:
+    def _distinct_counts(self, changes: Evaluated) -> tuple[Counts, ...]:
         """How often each value is there whose number will change; all are looked up at once."""
-        counted: list[Mapping[bytes, Count]] = []
-        width = self._layout.width
+        counted: list[Counts] = []
         for distinct in self._shape.distinct:
-            place = width + distinct.column
-            encode = key_encoder(distinct.kept.types[-1])
-            counts: dict[bytes, Count] = {}
-            for encoded, (key, changed) in changes.items():
-                of_value: dict[Datum, Count] = {}
-                for _, _, seen in changed:
-                    value = seen[place]
-                    if value is not None and value not in of_value:
-                        # Keys of columns are put end to end.
-                        name = encoded + encode(value)
-                        count = counts.get(name)
-                        if count is None:
-                            count = counts[name] = Count((*key, value))
-                        of_value[value] = count
-                self._touched[encoded].counts.append(of_value)
-            # The key is the whole row.
-            rows = [cast(Datum, count.row) for count in counts.values()]
-            for name, entries in distinct.kept.probe(list(counts), rows).items():
-                counts[name].now = sum([entry[2] for entry in entries])
+            place = self._layout.width + distinct.column
+            encode_all = key_list_encoder(distinct.kept.types[-1])
+            groups = [
+                (encoded, key, [seen[place] for _, _, seen in changed])
+                for encoded, (key, changed) in changes.items()
+            ]
+            numbers, names, rows = number_values(groups, encode_all)
+            counts = Counts(names, rows, count_rows(distinct.kept, names, rows))
+            for encoded, of_group in zip(changes, numbers, strict=True):
+                self._touched[encoded].counts.append((counts, of_group))
             counted.append(counts)
         return tuple(counted)
 
     def _reduce_group(
-        self, encoded: bytes, group: LiveGroup, changes: list[Change], few: Few
+        self, encoded: bytes, group: LiveGroup, changes: list[Change], few: Few, *, one_time: bool
     ) -> None:
         before = group.kept
         row: Row = ()
-        if len(changes) == 1:
+        if one_time or len(changes) == 1:
+            had_rows = group.rows > 0
             row = group.change(changes)
-            self._emit(before, row, changes[0][0], few)
+            if not (had_rows and group.rows > 0 and self._is_same(before, row)):
+                self._emit(before, row, changes[0][0], few)
         else:
             changes.sort(key=itemgetter(0))
             for ts, batch in groupby(changes, key=itemgetter(0)):
@@ -190,8 +213,26 @@ class RowReduce:
             few.members[encoded] = group.changes
         few.groups[encoded] = group.finish(row)
 
+    def _is_same(self, before: Row | None, after: Row) -> bool:
+        """Whether the group shows the same: its rows do not show, if it has some."""
+        if before is None or self._identity is not None:
+            return False
+        results = self._layout.results
+        return before[results:] == after[results:]
+
     def _emit(self, before: Row | None, after: Row, ts: int, few: Few) -> None:
         """What the group showed goes, what it shows comes."""
+        layout = self._layout
+        width = layout.width
+        if before is not None and before[-1] is after[-1] is None:
+            rows, left = cast(int, before[width]), cast(int, after[width])
+            if rows > 0 and left > 0:
+                # Mostly one row takes the place of another.
+                gone = before[:width] + before[layout.results : -1]
+                come = after[:width] + after[layout.results : -1]
+                if self._identity is not None or gone != come:
+                    few.rows.extend(((gone, ts, -1), (come, ts, 1)))
+                return
         shown, showing = self._shown(before), self._shown(after)
         if shown == showing and self._identity is None:
             return

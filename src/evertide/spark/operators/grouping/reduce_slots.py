@@ -30,10 +30,10 @@ from evertide.spark.operators.delta import Delta, ErrorEntry, Room
 from evertide.spark.operators.grouping.group import first_error
 from evertide.spark.operators.grouping.group_rows import (
     RowCount,
-    RowDistinct,
     RowExtreme,
     RowSlot,
     RowValues,
+    distinct_slot,
     sum_slot,
 )
 from evertide.spark.operators.grouping.group_values import (
@@ -107,7 +107,7 @@ class CountSlot:
         return FollowedCount(self.call, rows)
 
     def row_slot(self, _kept: Sequence[Datum], _shown: Datum) -> RowSlot:
-        return RowCount(self.call)
+        return RowCount(self.call.function.finish)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ class DistinctSlot:
         return self.values.follow(keys, columns)
 
     def row_slot(self, kept: Sequence[Datum], _shown: Datum) -> RowSlot:
-        return RowDistinct(self.number, sum_slot(self.accumulator, self.adder, kept))
+        return distinct_slot(self.number, sum_slot(self.accumulator, self.adder, kept))
 
 
 @dataclass(frozen=True, slots=True)

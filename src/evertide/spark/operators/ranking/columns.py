@@ -101,9 +101,11 @@ class _Known:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Table:
-    """Different rows in order: their groups, where groups start, where in `rows` they are."""
+    """Different rows in order: where in `rows` they are, their groups, where groups start, and how
+    often each was there before."""
 
     rows: Batch
+    places: Ints
     groups: Ints
     starts: Ints
     counts: Ints
@@ -198,16 +200,17 @@ class ColumnRegroup:
     def _show(self, names: Ints, known: _Known, changes: Batch, of: Ints) -> Batch:
         """Rank all rows, go through the timestamps, and remember the first rows of each group."""
         net = _sums(of, changes.diffs, len(names))
-        near = np.flatnonzero(known.near)
-        changes, of = changes.take(near), of[near]
+        if not known.near.all():
+            near = np.flatnonzero(known.near)
+            changes, of = changes.take(near), of[near]
         if not len(changes):
             return changes
         rows = concat_batches(self._kept.types, [known.old, changes])
         groups = np.concatenate([known.groups, of])
         ranked = rank_rows(self._row_order, groups, rows)
         is_old = ranked.order < len(known.old)
-        inside = _inside(ranked.ranks, groups[ranked.order], is_old, known.complete)
-        if not inside.all():
+        if not known.complete.all():
+            inside = _inside(ranked.ranks, groups[ranked.order], is_old, known.complete)
             ranked, is_old = ranked.where(inside), is_old[inside]
         if is_old.all():
             return changes.take(ranked.order[:0])
@@ -216,7 +219,7 @@ class ColumnRegroup:
         counts = _sums(ranks[is_old], rows.diffs[order[is_old]], len(distinct))
         of_rank = groups[distinct]
         starts = np.flatnonzero(are_new(of_rank))
-        table = _Table(rows.take(distinct), of_rank, starts, counts)
+        table = _Table(rows, distinct, of_rank, starts, counts)
         new = order[~is_old]
         shown = self._changes(table, ranks[~is_old], rows.times[new], rows.diffs[new])
         if self._prefixes is not None:
@@ -226,13 +229,27 @@ class ColumnRegroup:
     def _changes(self, table: _Table, ranks: Ints, times: Ints, diffs: Ints) -> Batch:
         """Per timestamp, how what is shown of the groups changed then; the counts follow."""
         counts = table.counts
-        shown = self._window.shown(counts, table.starts)
+        shown = self._window.shown(counts, table.starts) if counts.any() else np.zeros_like(counts)
+        first = int(times[0])
+        if (times == first).all():
+            np.add.at(counts, ranks, diffs)
+            difference = self._window.shown(counts, table.starts) - shown
+            places = np.flatnonzero(difference)
+            at = np.full(len(places), first, np.int64)
+            return table.rows.take(table.places[places]).at(at).with_diffs(difference[places])
+        return self._changes_by_time(table, shown, ranks, times, diffs)
+
+    def _changes_by_time(
+        self, table: _Table, shown: Ints, ranks: Ints, times: Ints, diffs: Ints
+    ) -> Batch:
+        """The same where there are several: only groups that change at one are looked at then."""
+        counts = table.counts
         lengths = lengths_of(table.starts, len(counts))
         segments = np.arange(len(lengths)).repeat(lengths)
         places: list[Ints] = []
         at: list[Ints] = []
         differences: list[Ints] = []
-        for ts in sorted(set(times.tolist())):
+        for ts in np.unique(times).tolist():
             now = np.flatnonzero(times == ts)
             np.add.at(counts, ranks[now], diffs[now])
             # Ranks ascend, and so do segments.
@@ -247,7 +264,7 @@ class ColumnRegroup:
             places.append(these[changed])
             at.append(np.full(len(changed), ts, np.int64))
             differences.append(difference[changed])
-        emitted = table.rows.take(np.concatenate(places)).at(np.concatenate(at))
+        emitted = table.rows.take(table.places[np.concatenate(places)]).at(np.concatenate(at))
         return emitted.with_diffs(np.concatenate(differences))
 
     def _prefix_of(self, names: Ints, known: _Known, table: _Table, net: Ints) -> PrefixLayer:
@@ -269,7 +286,7 @@ class ColumnRegroup:
         cut = np.add.reduceat((nonzero & ~kept).astype(np.int64), table.starts) > 0
         rows = np.add.reduceat(kept.astype(np.int64), table.starts)
         places = np.flatnonzero(kept)
-        batch = table.rows.take(places).with_diffs(table.counts[places])
+        batch = table.rows.take(table.places[places]).with_diffs(table.counts[places])
         # An empty group could not be told from another one with the same hash.
         sizes = np.where(rows > 0, sizes, UNKNOWN)
         complete = known.complete[of] & ~cut

@@ -29,11 +29,13 @@ class RowOrder:
     looks: tuple[int, ...]
 
     @classmethod
-    def of(cls, types: Types, order: Sequence[OrderKey]) -> "RowOrder":
-        """A column that has been compared need not be compared again."""
+    def of(cls, types: Types, order: Sequence[OrderKey], group: Sequence[int] = ()) -> "RowOrder":
+        """A column that has been compared need not be compared again, nor one that is equal within
+        a group anyway; what it looks like may still differ."""
         keys: dict[int, OrderKey] = {}
         for key in (*order, *map(OrderKey, range(len(types)))):
-            keys.setdefault(key.column, key)
+            if key.column not in group:
+                keys.setdefault(key.column, key)
         looks = tuple(i for i, sql_type in enumerate(types) if is_ambiguous(sql_type))
         return cls(types, tuple(keys.values()), looks)
 

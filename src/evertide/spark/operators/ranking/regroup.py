@@ -231,4 +231,4 @@ def _columns(kept: Arrangement, order: Sequence[OrderKey], window: Window) -> Co
     """None where columns cannot tell apart what is equal and looks different."""
     if not all(looks_are_known(sql_type) for sql_type in kept.types):
         return None
-    return ColumnRegroup(kept, RowOrder.of(kept.types, order), window)
+    return ColumnRegroup(kept, RowOrder.of(kept.types, order, kept.key), window)
