@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from evertide.adapter.reading.ahead import look_ahead, look_early
+from evertide.adapter.reading.ahead import changes, look_ahead, look_early
 from evertide.catalog.objects import Item, ItemVersion, MaterializedView
 from evertide.controller.stillness import Look
 from evertide.dataflow.description import Import
@@ -126,7 +126,7 @@ async def told(world: World, as_of: int, *, early: bool = False) -> object:
     if ahead is None:
         return None
     with ahead:
-        return await ahead.changes(env, at)
+        return await changes(ahead, env, at)
 
 
 @pytest.mark.parametrize("early", [False, True])

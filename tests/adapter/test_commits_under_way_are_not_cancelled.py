@@ -1,6 +1,7 @@
 """Goal: whoever is told "canceled" has written nothing; a commit that has begun is waited for."""
 
 import asyncio
+import gc
 from collections.abc import Coroutine, Mapping
 
 import pytest
@@ -134,3 +135,60 @@ async def test_who_is_cancelled_twice_leaves() -> None:
         leaving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await leaving
+
+
+class Refused(Exception):
+    """Of a commit."""
+
+
+async def test_a_cancel_in_the_moment_of_the_outcome_is_too_late() -> None:
+    let: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def commit() -> str:
+        return await let
+
+    async def cancelled_when_told(word: str | None) -> str:
+        writing = asyncio.create_task(see_through(commit()))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        if word is None:
+            let.set_exception(Refused())
+        else:
+            let.set_result(word)
+        await asyncio.sleep(0)  # the commit has ended, and who waits for it has not heard yet
+        writing.cancel()
+        return await writing
+
+    assert await cancelled_when_told("done") == "done"
+    let = asyncio.get_running_loop().create_future()
+    with pytest.raises(Refused):
+        await cancelled_when_told(None)
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_what_went_wrong_is_told(cancelled: bool) -> None:
+    heard: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: heard.append(context))
+
+    async def commit() -> str:
+        await asyncio.sleep(0.005)
+        raise Refused
+
+    writing = asyncio.create_task(see_through(commit()))
+    await asyncio.sleep(0.001)
+    if cancelled:
+        writing.cancel()
+    with pytest.raises(Refused):
+        await writing
+    del writing
+    gc.collect()
+    await asyncio.sleep(0)
+    assert heard == [], "nobody is told a second time"
+
+
+async def test_work_that_was_itself_cancelled_is_no_outcome() -> None:
+    async def commit() -> str:
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await see_through(commit())

@@ -32,7 +32,7 @@ from evertide.vocab.timestamp import Timestamp
 
 DESC = relation_desc(("a", INT8), ("b", TEXT), ("c", FLOAT8))
 TABLE = Import(GlobalId("t"), ShardId("t"), DESC, is_table=True)
-RECIPE = Recipe(Snapshot(), TABLE, (TABLE.shard_id, 3, (0,)), itemgetter(0), None, None)
+RECIPE = Recipe(Snapshot(), TABLE, (TABLE.shard_id, 3, (0,)), False, itemgetter(0), None, None)
 
 
 class Table:
@@ -185,7 +185,7 @@ async def test_what_was_used_longest_ago_makes_room(
     as_of = Timestamp(table.now)
     state = (await table.storage.look([TABLE])).state(TABLE)
     recipes = [
-        Recipe(Snapshot(), TABLE, (TABLE.shard_id, 3, key), itemgetter(*key), None, None)
+        Recipe(Snapshot(), TABLE, (TABLE.shard_id, 3, key), False, itemgetter(*key), None, None)
         for key in ((0,), (1,), (0, 1))
     ]
     for recipe in recipes:

@@ -14,7 +14,8 @@ import pytest
 from evertide.adapter.client import Prepared
 from evertide.adapter.connection import Connection, Connections
 from evertide.adapter.short_way import rounds as rounds_module
-from evertide.adapter.short_way.rounds import Asked, Rounds
+from evertide.adapter.short_way.asked import Asked
+from evertide.adapter.short_way.rounds import Rounds
 from evertide.persist.faults import StoreFailing
 from evertide.persist.txn import Committed, TableWrite
 from evertide.vocab.datum import Datum, Row
@@ -54,7 +55,7 @@ class Site:
         self.oracle.let.set()
         env = world._env
         held: Any = self.oracle
-        self.rounds = Rounds(world.catalog, held, env.storage)
+        self.rounds = Rounds(world.catalog, held, env.storage, env.compute)
         object.__setattr__(env, "lookups", self.rounds)
 
     async def write(self, *changes: tuple[Row, int]) -> None:

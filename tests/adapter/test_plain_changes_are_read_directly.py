@@ -64,6 +64,8 @@ def read_directly(found: DirectRead) -> list[Row]:
         ("DELETE FROM plain WHERE a IN (1, 2)", ()),
         ("DELETE FROM plain WHERE a IN (1, 2, 3, 4, 5, 6, 99)", ()),
         ("DELETE FROM plain WHERE a = $1", (9,)),
+        ("DELETE FROM plain WHERE $1 = a AND c = $2", (9, "name 0")),
+        ("DELETE FROM plain WHERE c = $1 AND c = 'name 2'", ("name 2",)),
         ("UPDATE plain SET c = 'x' WHERE b = 2", ()),
         ("UPDATE plain SET b = NULL, c = c, d = 1.005 WHERE a = 3", ()),
         ("UPDATE plain SET b = $2, d = $1 WHERE a = $3", (Decimal("5.125"), 6, 7)),
@@ -94,3 +96,8 @@ def test_a_direct_read_is_what_the_statement_means(
 )
 def test_what_needs_more_is_planned(sql: str, database: Database) -> None:
     assert direct_read(question(database, sql), database.snapshot) is None
+
+
+def test_what_equals_null_is_planned(database: Database) -> None:
+    asked = question(database, "DELETE FROM plain WHERE b = $1", (None,))
+    assert direct_read(asked, database.snapshot) is None

@@ -66,6 +66,8 @@ def test_columns_find_what_rows_tell(where: str, database: Database) -> None:
     holds = compile_predicates(leaf.predicates)
     assert set(to_rows(rows, desc.types)) == {row for row in ROWS if holds(row)}
     assert set(counts.tolist()) <= {1}
+    assert found.rows(desc.types) == to_rows(rows, desc.types)
+    assert found.counts == counts.tolist()
 
 
 def test_a_row_with_null_in_the_key_is_not_passed_over_where_it_would_fail(

@@ -15,6 +15,8 @@ from typing import TypeVar
 import psycopg
 
 READY_SECONDS = 60
+# So much of a server's log is shown beside a test that failed.
+LAST_LINES = 80
 
 T = TypeVar("T")
 
@@ -77,6 +79,11 @@ class Server:
 
     def log_text(self) -> str:
         return self.log.read_text(errors="replace")
+
+    def last_words(self) -> str:
+        """The end of its log, without what Java says about where it was."""
+        lines = [line for line in self.log_text().splitlines() if not line.startswith("\tat ")]
+        return "\n".join(lines[-LAST_LINES:])
 
 
 def descendants_of(pid: int) -> list[int]:
@@ -164,6 +171,9 @@ def running_server(data: Path, flags: Sequence[str] = ()) -> Iterator[Server]:
     server = start_server(data, flags)
     try:
         yield server
+    except BaseException:
+        print(f"{server.log}:\n{server.last_words()}")
+        raise
     finally:
         pids = server.descendants()
         try:

@@ -40,7 +40,11 @@ class Subscriber:
 
     def wait_beyond(self, ts: int) -> None:
         """Until progress says that all up to this timestamp was told."""
-        eventually(lambda: (self.rows and self._progress() > ts) or self.error)
+        try:
+            eventually(lambda: self._progress() > ts or self.error is not None)
+        except AssertionError as error:
+            told = f"{len(self.rows)} rows of {self._text}, complete to {self._progress()}"
+            raise AssertionError(f"{told}, not beyond {ts}") from error
         assert self.error is None, repr(self.error)
 
     def _progress(self) -> int:

@@ -117,6 +117,40 @@ def test_writes_are_seen_at_once_while_others_ask(server: Server, keyed: Connect
     assert copied(server) > before
 
 
+def test_views_show_each_write_at_once(server: Server) -> None:
+    """Without an index: what the view's shard lacks is told by its replica."""
+    look = "SELECT n, total FROM looked_sums WHERE k = %s"
+    sums: dict[int, tuple[int, int]] = {}
+    draw = random.Random(7)
+    with preparing(server) as connection, preparing(server) as writer:
+        writer.execute("CREATE TABLE looked_at (k int, v int)")
+        writer.execute(
+            "CREATE MATERIALIZED VIEW looked_sums AS"
+            " SELECT k, count(*) AS n, sum(v) AS total FROM looked_at GROUP BY k"
+        )
+        connection.execute(look, (1,))
+        for number in range(60):
+            key, value = draw.randrange(5), draw.randrange(100)
+            count, total = sums.get(key, (0, 0))
+            if number % 7 == 6:
+                writer.execute("DELETE FROM looked_at WHERE k = %s", (key,))
+                sums.pop(key, None)
+            else:
+                writer.execute("INSERT INTO looked_at VALUES (%s, %s)", (key, value))
+                sums[key] = count + 1, total + value
+            for asked in (key, draw.randrange(6)):
+                expected = [sums[asked]] if asked in sums else []
+                assert connection.execute(look, (asked,)).fetchall() == expected
+        replaced = "SELECT k, count(*) AS n, -sum(v) AS total FROM looked_at GROUP BY k"
+        writer.execute(f"CREATE MATERIALIZED VIEW looked_minus REPLACING looked_sums AS {replaced}")
+        writer.execute("ALTER MATERIALIZED VIEW looked_sums APPLY REPLACEMENT looked_minus")
+        for key, (count, total) in sums.items():
+            assert connection.execute(look, (key,)).fetchall() == [(count, -total)]
+        writer.execute("DROP TABLE looked_at CASCADE")
+        with pytest.raises(errors.UndefinedTable):
+            connection.execute(look, (1,))
+
+
 def test_settings_and_blocks_between_two_runs(server: Server, keyed: Connection) -> None:
     with preparing(server) as connection:
         warm(server, connection, LOOK, 1)

@@ -1,7 +1,7 @@
 """One connection's client of the adapter: parses, plans, dispatches, keeps the transaction."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
@@ -30,9 +30,17 @@ from evertide.adapter.lookups.named_parameters import with_oids
 from evertide.adapter.missing_names import note_missing
 from evertide.adapter.notices import wanted_notices
 from evertide.adapter.pipelines import must_part
-from evertide.adapter.planning import Parsed, Planner, Unparsed, parse
+from evertide.adapter.planning import (
+    Listed,
+    Parsed,
+    Planner,
+    Unparsed,
+    parse,
+    statements_of,
+)
 from evertide.adapter.rights.identity import DEFAULT_USER, login_role
 from evertide.adapter.rights.passwords import check_still_proved, credentials_of
+from evertide.adapter.running import Running
 from evertide.adapter.savepoints import ends_failure
 from evertide.adapter.session import Login, Session, open_session
 from evertide.adapter.shared import Shared
@@ -77,9 +85,6 @@ T = TypeVar("T")
 _BLOCK_ENDS = CommitStatement | RollbackStatement
 # After these the catalog, as far as the session is concerned, is as it was.
 _LEAVES_CATALOG = BeginPlan | InsertPlan | UpdatePlan | DeletePlan
-_Running: TypeAlias = (
-    asyncio.Task[Response] | asyncio.Task[Sequence[Row] | None] | asyncio.Task[str | None]
-)
 
 # Lines, rows, or None once there are no more.
 _Received: TypeAlias = bytes | Sequence[Row] | None
@@ -100,9 +105,7 @@ class Connection:
         self._planner = planner
         # Told of faults that concern the whole process: fenced ones must exit.
         self._on_fault = on_fault
-        self._running: _Running | None = None
-        # A cancel that came when what ran had just ended; a stream ends with it nevertheless.
-        self._cancel_came_late = False
+        self._statement = Running()
         self._shared = Shared(session, env, planner)
         self.lookups = SessionLookups(session, env, planner)
 
@@ -122,13 +125,14 @@ class Connection:
         return self._shared
 
     def split(self, text: str) -> list[Prepared]:
+        self._statement.begin_turn()
         template = template_of(text)
         if template is not None:
             self._shared.begin(is_string=False)
             return [Prepared(text, Unparsed(text, template))]
-        statements = parse(text)
+        statements = statements_of(text)
         self._shared.begin(is_string=len(statements) > 1)
-        return [Prepared(parsed.text, parsed) for parsed in statements]
+        return [Prepared(statement.text, statement) for statement in statements]
 
     async def prepare(self, text: str, parameter_oids: Sequence[int]) -> Prepared:
         self._shared.begin(is_string=False)
@@ -157,55 +161,31 @@ class Connection:
     async def execute(self, prepared: Prepared, parameters: Sequence[Datum]) -> Response:
         if prepared.statement is None:
             return EmptyResponse()
-        self._running = asyncio.create_task(self._execute(prepared, parameters))
-        try:
-            return await self._told(self._running)
-        except BaseException:
-            self._fail_transaction()
-            raise
-        finally:
-            self._running = None
+        return await self._ran(lambda: self._execute(prepared, parameters))
 
     def _fail_transaction(self) -> None:
         if self._session.transaction is not None and self._session.transaction.explicit:
             self._session.transaction.failed = True
 
     async def _take(self, stream: RowStream, most: int | None) -> Sequence[Row] | None:
-        self._cancel_came_late = False
-        running = self._running = asyncio.create_task(_taken(stream, most))
         try:
-            rows = await self._told(running)
-            if self._cancel_came_late:
-                raise _canceled()
-            return rows
+            return await self._ran(lambda: _taken(stream, most))
         except BaseException:
             stream.close()
-            self._fail_transaction()
             raise
-        finally:
-            self._running = None
 
     async def _give(self, sink: RowSink, received: _Received) -> str | None:
-        running = self._running = asyncio.create_task(_given(sink, received))
-        try:
-            return await self._told(running)
-        except BaseException:
-            self._fail_transaction()
-            raise
-        finally:
-            self._running = None
+        return await self._ran(lambda: _given(sink, received))
 
-    async def _told(self, running: asyncio.Task[T]) -> T:
-        """Wait for what runs; a cancel is told as 57014, a fault as the error it means."""
+    async def _ran(self, work: Callable[[], Coroutine[None, None, T]]) -> T:
+        """Its result; a cancel is told as 57014, a fault as the error it means."""
         try:
-            return await running
-        except asyncio.CancelledError:
-            current = asyncio.current_task()
-            if current is not None and current.cancelling():
-                raise  # the connection itself is ending
-            raise _canceled() from None
-        except PersistFault as fault:
-            raise _told(fault, self._on_fault) from fault
+            return await self._statement.run(work)
+        except BaseException as error:
+            self._fail_transaction()
+            if isinstance(error, PersistFault):
+                raise _told(error, self._on_fault) from error
+            raise
 
     async def _execute(self, prepared: Prepared, parameters: Sequence[Datum]) -> Response:
         """Run it within the statement's timeout. Of a stream only its beginning is bounded so."""
@@ -232,6 +212,8 @@ class Connection:
         snapshot = await self._seen(parsed, await self._catalog(parsed))
         if isinstance(parsed, Unparsed):
             return self._planner.request_by_template(parsed, self._session, snapshot)
+        if isinstance(parsed, Listed):
+            return self._planner.request_by_shape(parsed, self._session, snapshot)
         assert isinstance(parsed, Parsed)
         types = prepared.parameter_types
         known = with_oids(parameters, types, snapshot, self._session)
@@ -355,13 +337,14 @@ class Connection:
 
     def take_events(self) -> SessionEvents:
         notices, self._session.notices = self._session.notices, []
-        wanted = wanted_notices(notices, self._session.variables.get("client_min_messages"))
+        if notices:
+            least = self._session.variables.get("client_min_messages")
+            notices = wanted_notices(notices, least)
         changed = self._session.variables.take_changed()
-        return SessionEvents(wanted, changed, self._shared.take_unfinished())
+        return SessionEvents(notices, changed, self._shared.take_unfinished())
 
     def cancel(self) -> None:
-        if self._running is not None and not self._running.cancel():
-            self._cancel_came_late = True
+        self._statement.cancel()
 
     async def close(self) -> None:
         self.cancel()
@@ -461,10 +444,6 @@ async def _given(sink: RowSink, received: _Received) -> str | None:
 
 async def _taken(stream: RowStream, most: int | None) -> Sequence[Row] | None:
     return await stream.take(most)
-
-
-def _canceled() -> QueryCanceled:
-    return QueryCanceled("canceling statement due to user request")
 
 
 def _told(fault: PersistFault, on_fault: Callable[[PersistFault], None]) -> SqlError:

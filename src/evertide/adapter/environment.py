@@ -39,5 +39,5 @@ class Environment:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "subscriptions", Subscriptions(self.catalog, self.storage))
-        rounds = Rounds(self.catalog, self.oracle, self.storage)
+        rounds = Rounds(self.catalog, self.oracle, self.storage, self.compute)
         object.__setattr__(self, "lookups", rounds)

@@ -1,9 +1,9 @@
 """Statement text to Request: parse and plan, each once for as long as it stays true."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from evertide.adapter.dispatch import Request
 from evertide.adapter.environment import Environment
@@ -15,17 +15,19 @@ from evertide.adapter.transaction import Untouched
 from evertide.catalog.snapshot import Snapshot
 from evertide.expr.scalar import Literal
 from evertide.sql.parser.entry import parse_statements
+from evertide.sql.parser.pieces import Piece, pieces_of
 from evertide.sql.parser.template import Template
 from evertide.sql.plan.context import PlanContext
 from evertide.sql.plan.entry import Planned, plan_statement
 from evertide.sql.plan.plans import ExecutePlan, Plan
-from evertide.sql.plan.refill import shape_of
+from evertide.sql.plan.refill import DeleteShape, InsertShape, shape_begun, shape_of
 from evertide.sql.syntax.command import (
     BeginStatement,
     CommitStatement,
     RollbackStatement,
     TransactionModes,
 )
+from evertide.sql.syntax.literal_values import LiteralValues
 from evertide.sql.syntax.statement import Statement
 from evertide.vocab.datum import Datum
 from evertide.vocab.errors import UndefinedParameter
@@ -52,6 +54,58 @@ class Unparsed:
 
     text: str
     template: Template
+
+
+class Listed:
+    """One statement of a text that is a beginning and a list, which its shape may spare from being
+    parsed. All of the text's statements share what they are parsed to."""
+
+    __slots__ = ("_number", "_parsed", "shape", "text", "values")
+
+    def __init__(
+        self,
+        text: str,
+        number: int,
+        shape: InsertShape | DeleteShape,
+        values: LiteralValues,
+        parsed: list[Parsed],
+    ) -> None:
+        self.text = text
+        self.shape = shape
+        self.values = values
+        self._number = number
+        # Empty until one of the statements has to be parsed.
+        self._parsed = parsed
+
+    def parsed(self) -> Parsed:
+        """The statement as the grammar reads it, which knows the place of every word."""
+        if not self._parsed:
+            self._parsed.extend(parse(self.text))
+        return self._parsed[self._number]
+
+
+def statements_of(text: str) -> Sequence[Parsed | Listed]:
+    """All statements of a text, not all of them parsed; raises SqlSyntaxError for any of them."""
+    pieces = pieces_of(text) if "(" in text else None
+    return (pieces and _known_pieces(text, pieces)) or parse(text)
+
+
+def _known_pieces(text: str, pieces: Sequence[Piece]) -> list[Parsed | Listed] | None:
+    """None where one of them may be something else."""
+    statements: list[Parsed | Listed] = []
+    parsed: list[Parsed] = []
+    for number, (beginning, values) in enumerate(pieces):
+        if values is None:
+            end = _BLOCK_WORDS.get(beginning.upper())
+            if end is None:
+                return None
+            statements.append(end)
+            continue
+        shape = shape_begun(beginning, values.width, listed=values.listed)
+        if shape is None:
+            return None
+        statements.append(Listed(text, number, shape, values, parsed))
+    return statements
 
 
 def parse(text: str) -> tuple[Parsed, ...]:
@@ -84,13 +138,13 @@ _BLOCK_ENDS: Final = {
     )
 }
 
+_BLOCK_WORDS: Final = {parsed.text: parsed for parsed in _BLOCK_ENDS.values()}
 
 _parse_cached = lru_cache(maxsize=CACHED_PLANS)(_parse)
 
 
-@dataclass(frozen=True, slots=True)
-class _PlanKey:
-    """All that a plan depends on."""
+class _PlanKey(NamedTuple):
+    """All that a plan depends on; a tuple, which is hashed and compared without a call."""
 
     parsed: Parsed
     catalog: tuple[int, int]
@@ -224,12 +278,25 @@ class Planner:
         found = None if parameters else shape_of(parsed.statement)
         if found is None:
             return self._request(parsed, parameter_types, parameters, session, snapshot)
-        shape, values = found
+        return self._by_shape(*found, lambda: parsed, session, snapshot)
+
+    def request_by_shape(self, listed: Listed, session: Session, snapshot: Snapshot) -> Request:
+        """The same of a statement that is parsed only if its shape is not known."""
+        return self._by_shape(listed.shape, listed.values, listed.parsed, session, snapshot)
+
+    def _by_shape(
+        self,
+        shape: InsertShape | DeleteShape,
+        values: LiteralValues,
+        parsed: Callable[[], Parsed],
+        session: Session,
+        snapshot: Snapshot,
+    ) -> Request:
         where = _where(session, snapshot)
-        plan = self._shapes.find(shape, where, values, snapshot)
+        plan = self._shapes.find(shape, where, values)
         if plan is not None:
             return Request(plan, snapshot, (), _no_other_plan)
-        request = self._request(parsed, parameter_types, parameters, session, snapshot)
+        request = self._request(parsed(), (), (), session, snapshot)
         self._shapes.learn(shape, where, values, snapshot, request.plan)
         return request
 

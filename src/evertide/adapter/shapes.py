@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from evertide.catalog.snapshot import Snapshot
 from evertide.sql.plan.plans import DeletePlan, InsertPlan, Plan
-from evertide.sql.plan.refill import DeleteShape, InsertShape, refill, same_plan, without_list
+from evertide.sql.plan.refill import DeleteShape, InsertShape, Refill, refilling, same_plan
 from evertide.sql.syntax.literal_values import LiteralValues
 
 KEPT: Final = 256
@@ -22,20 +22,14 @@ class Shapes:
 
     def __init__(self) -> None:
         # None: seen, and not kept.
-        self._plans: dict[_Key, InsertPlan | DeletePlan | None] = {}
+        self._refills: dict[_Key, Refill | None] = {}
 
     def find(
-        self,
-        shape: InsertShape | DeleteShape,
-        where: Hashable,
-        values: LiteralValues,
-        snapshot: Snapshot,
+        self, shape: InsertShape | DeleteShape, where: Hashable, values: LiteralValues
     ) -> InsertPlan | DeletePlan | None:
         """The plan with this list, if the shape is known; `where` is all else it depends on."""
-        plan = self._plans.get((shape, where))
-        if plan is None:
-            return None
-        return refill(plan, shape, values, snapshot.items[plan.table_id])
+        refill = self._refills.get((shape, where))
+        return None if refill is None else refill(values)
 
     def learn(
         self,
@@ -49,14 +43,15 @@ class Shapes:
         if not isinstance(plan, InsertPlan | DeletePlan):
             return
         key = (shape, where)
-        if key not in self._plans:
+        if key not in self._refills:
             self._put(key, None)
-        elif self._plans[key] is None:
-            again = refill(plan, shape, values, snapshot.items[plan.table_id])
+        elif self._refills[key] is None:
+            refill = refilling(plan, shape, snapshot.items[plan.table_id])
+            again = None if refill is None else refill(values)
             if again is not None and same_plan(again, plan):
-                self._put(key, without_list(plan))
+                self._put(key, refill)
 
-    def _put(self, key: _Key, plan: InsertPlan | DeletePlan | None) -> None:
-        self._plans[key] = plan
-        if len(self._plans) > KEPT:
-            del self._plans[next(iter(self._plans))]
+    def _put(self, key: _Key, refill: Refill | None) -> None:
+        self._refills[key] = refill
+        if len(self._refills) > KEPT:
+            del self._refills[next(iter(self._refills))]

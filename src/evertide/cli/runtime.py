@@ -11,6 +11,7 @@ from evertide.controller.sizes import Size
 from evertide.persist.store.protocol import Store
 from evertide.vocab.ids import Epoch
 
+HUB_SOCKET = "hub.sock"
 _NOTE = "runtime"
 _OWNER = "owner"
 _SIZES_NOTE = "sizes"

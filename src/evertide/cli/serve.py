@@ -3,59 +3,55 @@
 It answers no client and computes nothing. It raises the epoch, runs the hub that carries
 notifications, starts adapters and replicas, and follows the catalog to know which replicas. Its
 children end with it.
+
+Clients wait for modules to be loaded, above all: so adapters are started first, and what this
+process itself needs (generation) is loaded while they load theirs.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from importlib import import_module
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 import structlog
 import uvloop
 
 from evertide.catalog.faults import CatalogFault
-from evertide.cli.child import (
-    end_of,
-    start_logging,
-    stop_signals,
-    unless_stopped,
-    until_stopped,
-)
+from evertide.cli.child import end_of, start_logging, stop_signals, unless_stopped
 from evertide.cli.config import EXIT_OK, Boot, Config, ReadyLine, UsageError, is_postgres
 from evertide.cli.processes import Child, ChildFailed, ChildSpec
-from evertide.cli.replicas import ReplicaKeeper
-from evertide.cli.runtime import (
-    announce_runtime,
-    announce_sizes,
-    find_runtime,
-    make_runtime,
-    remove_runtime,
-)
-from evertide.cli.stores import HUB_SOCKET, Opened, notifying, open_generation
-from evertide.controller.storage_usage import StorageUsageKeeper
+from evertide.cli.runtime import HUB_SOCKET, make_runtime, remove_runtime
 from evertide.persist.faults import PersistFault
 from evertide.persist.push.hub import HubServer
-from evertide.persist.push.notify import Notifier
 
 log = structlog.get_logger()
 
 
-class Supervisor:
-    """One generation's processes.
+class Kept(Protocol):
+    """What a generation has beside its adapters; generation.py has it."""
 
-    Adapters are started before the generation is open: loading their modules takes longer than
-    opening it, so the two run side by side.
-    """
+    boot: Boot
+
+    async def start(self, fatal: Callable[[int], None]) -> None: ...
+
+    async def run(self, failed: "asyncio.Future[int]", stopped: asyncio.Event) -> int: ...
+
+    async def stop(self) -> None: ...
+
+
+class Supervisor:
+    """One generation's processes."""
 
     def __init__(self, config: Config) -> None:
-        self._config = config
         # A child that ends with a code that concerns the whole generation ends the supervisor.
         self._fatal: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._adapters = [
             Child(ChildSpec("adapter", f"adapter-{i}"), self) for i in range(config.adapters)
         ]
-        self._replicas: ReplicaKeeper | None = None
+        self._kept: Kept | None = None
         for adapter in self._adapters:
             adapter.start()
 
@@ -73,17 +69,10 @@ class Supervisor:
     def ended(self, name: str, code: int) -> None:
         """They are started again; clients see that by themselves."""
 
-    async def start(self, opened: Opened, runtime: Path) -> list[ReadyLine]:
+    async def start(self, kept: Kept) -> list[ReadyLine]:
         """Tell the adapters about the generation; returns where they answer."""
-        boot = Boot(
-            config=self._config,
-            epoch=opened.generation.epoch,
-            oracle_epoch=opened.generation.oracle_epoch,
-            environment_id=opened.generation.environment,
-            runtime=str(runtime),
-        )
-        self._replicas = ReplicaKeeper(boot, opened, self.fatal)
-        await self._replicas.start()
+        self._kept, boot = kept, kept.boot
+        await kept.start(self.fatal)
         for index, adapter in enumerate(self._adapters):
             adapter.boot(msgspec.structs.replace(boot, index=index))
         texts = await asyncio.gather(*(adapter.ready() for adapter in self._adapters))
@@ -92,28 +81,16 @@ class Supervisor:
             adapter.boot(msgspec.structs.replace(boot, index=index, listen=line))
         return lines
 
-    async def run(self, opened: Opened, stopped: asyncio.Event) -> int:
+    async def run(self, kept: Kept, stopped: asyncio.Event) -> int:
         """Keep everything running until stopped, fenced or without store."""
-        assert self._replicas is not None, "started before it runs"
-        code = await until_stopped(
-            *self._replicas.parts(),
-            self._wait_fatal(),
-            opened.sweeper().run(),
-            opened.secret_sweeper().run(),
-            StorageUsageKeeper(opened.catalog, opened.persist, opened.clock).run(),
-            opened.catalog.wait_failed(),
-            stopped=stopped,
-        )
+        code = await kept.run(self._fatal, stopped)
         return self._fatal.result() if self._fatal.done() else code
-
-    async def _wait_fatal(self) -> None:
-        await asyncio.shield(self._fatal)
 
     async def stop(self) -> None:
         """End the children, clients' sockets first."""
         await asyncio.gather(*(adapter.stop() for adapter in self._adapters))
-        if self._replicas is not None:
-            await self._replicas.stop()
+        if self._kept is not None:
+            await self._kept.stop()
 
 
 def ready_text(lines: list[ReadyLine]) -> str:
@@ -129,35 +106,21 @@ async def _serve(config: Config) -> int:
     runtime = make_runtime(config.consensus)
     supervisor = Supervisor(config)
     try:
-        async with _hub(config, runtime), notifying(config, runtime) as notifier:
-            opened = await _open(config, runtime, notifier)
+        generation = await asyncio.to_thread(import_module, "evertide.cli.generation")
+        async with _hub(config, runtime), generation.opened_generation(config, runtime) as kept:
             try:
-                lines = await unless_stopped(stopped, supervisor.start(opened, runtime))
+                lines = await unless_stopped(stopped, supervisor.start(kept))
                 if lines is None:
                     return EXIT_OK
                 print(ready_text(lines), flush=True)
-                return await supervisor.run(opened, stopped)
+                return await supervisor.run(kept, stopped)
             finally:
                 await supervisor.stop()
-                await opened.close()
     except ChildFailed as failed:
         return failed.code
     finally:
         await supervisor.stop()
         remove_runtime(runtime)
-
-
-async def _open(config: Config, runtime: Path, notifier: Notifier) -> Opened:
-    """Open the generation; from then on this is the one that others join."""
-    opened = await open_generation(config, runtime / "cache-supervisor", notifier)
-    store = opened.stores.consensus
-    left_behind = await find_runtime(store, config.consensus)
-    await announce_runtime(store, opened.generation.epoch, runtime)
-    await announce_sizes(store, opened.generation.epoch, config.sizes)
-    if left_behind is not None:
-        # Its generation is fenced now, or was killed: nobody needs its sockets any more.
-        remove_runtime(left_behind)
-    return opened
 
 
 @asynccontextmanager

@@ -25,6 +25,7 @@ from evertide.cli.config import (
     store_path,
     without_password,
 )
+from evertide.cli.runtime import HUB_SOCKET
 from evertide.controller.secret_sweep import SecretSweeper
 from evertide.controller.storage import Storage
 from evertide.oracle.batching import BatchingOracle
@@ -48,7 +49,6 @@ from evertide.vocab.ids import EnvironmentId, Epoch, ShardId
 from evertide.vocab.timestamp import MIN_TS, Timeline, step_back
 
 TXNS_SHARD = ShardId("txns")
-HUB_SOCKET = "hub.sock"
 _ENVIRONMENT_NOTE = "environment"
 # Which store has the generation's timelines, and by which name a separate one knows itself.
 _ORACLE_NOTE, _NAME_NOTE = "oracle", "name"

@@ -10,6 +10,7 @@ from evertide.persist.handle import PersistClient
 from evertide.persist.image import TableImage
 from evertide.persist.images import TableImages
 from evertide.persist.snapshot import snapshot_table, table_snapshot_table
+from evertide.persist.state import ShardState
 from evertide.persist.txn import Txns
 from evertide.vocab.timestamp import Timestamp, step_back
 
@@ -24,10 +25,23 @@ class ColumnReads:
         self._strays = Strays(self._contents)
         self.near = NearImages(persist, images)
 
-    async def updates(self, collection: Import, lower: Timestamp, upper: Timestamp) -> UpdateBatch:
-        """What changed at lower <= ts < upper, in whatever form it was stored in, in no order."""
-        shard_id, desc = collection.shard_id, collection.desc
-        found = await self._persist.reader.update_columns(shard_id, desc, lower, upper)
+    async def updates(
+        self,
+        collection: Import,
+        lower: Timestamp,
+        upper: Timestamp,
+        seen: ShardState | None = None,
+    ) -> UpdateBatch:
+        """What changed at lower <= ts < upper, in whatever form it was stored in, in no order.
+
+        `seen`: its state, of the very look that found it complete up to `upper`. Nothing else will
+        do: what this process knows of a shard may be older than what it has seen before.
+        """
+        shard_id, desc, reader = collection.shard_id, collection.desc, self._persist.reader
+        if seen is None:
+            found = await reader.update_columns(shard_id, desc, lower, upper)
+        else:
+            found = await reader.updates_in(shard_id, desc, seen, lower, upper)
         return await self._strays.among(collection, lower, found)
 
     async def snapshot(self, collection: Import, as_of: Timestamp) -> UpdateBatch:

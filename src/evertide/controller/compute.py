@@ -18,7 +18,7 @@ import structlog
 
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.orchestrator import POOL, SUPERVISOR, process_name
-from evertide.dataflow.channel import Channel, FrameTooLarge
+from evertide.dataflow.channel import Channel
 from evertide.dataflow.lookup import Lookup
 from evertide.dataflow.protocol import (
     AcknowledgeCommand,
@@ -81,33 +81,34 @@ class ReplicaConnection:
         self._waiting: dict[int, asyncio.Future[Response]] = {}
         # Who takes the many responses of a subscribe; None: there will be no more.
         self._streams: dict[int, OnResponse] = {}
-        self._reader = asyncio.create_task(self._read())
+        self._ended = False
+        channel.push(self._take, self._end)
 
     @property
     def closed(self) -> bool:
-        return self._reader.done()
+        return self._ended
 
-    async def _read(self) -> None:
-        try:
-            while (response := await self._channel.receive()) is not None:
-                on_response = self._streams.get(response.request_id)
-                if on_response is not None:
-                    on_response(response)
-                    continue
-                future = self._waiting.pop(response.request_id, None)
-                if future is not None and not future.done():
-                    future.set_result(response)
-        except (FrameTooLarge, msgspec.DecodeError) as error:
-            log.error("a replica sent what cannot be read", reason=str(error))
-        finally:
-            self._channel.close()  # the other end's closing does not close this one
-            for future in self._waiting.values():
-                if not future.done():
-                    future.set_exception(Unanswered("the replica went away"))
-            self._waiting.clear()
-            streams, self._streams = self._streams, {}
-            for on_response in streams.values():
-                on_response(None)
+    def _take(self, response: Response) -> None:
+        on_response = self._streams.get(response.request_id)
+        if on_response is not None:
+            on_response(response)
+            return
+        future = self._waiting.pop(response.request_id, None)
+        if future is not None and not future.done():
+            future.set_result(response)
+
+    def _end(self, fault: Exception | None) -> None:
+        """The other end closed, or is not to be understood."""
+        if fault is not None:
+            log.error("a replica sent what cannot be read", reason=str(fault))
+        self._ended = True
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(Unanswered("the replica went away"))
+        self._waiting.clear()
+        streams, self._streams = self._streams, {}
+        for on_response in streams.values():
+            on_response(None)
 
     async def request(self, request_id: int, command: Command) -> Response:
         """Send and wait. Cancelling the caller tells the replica to forget it."""
@@ -167,7 +168,6 @@ class ReplicaConnection:
 
     def close(self) -> None:
         self._channel.close()
-        self._reader.cancel()
 
 
 @dataclass(frozen=True, slots=True)

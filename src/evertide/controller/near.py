@@ -5,22 +5,29 @@ image there costs far more than a look at the few changes that it lacks. So thes
 it, to be found by the values of a column, until they are many.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from operator import itemgetter
 from typing import Final, TypeAlias
+
+import numpy as np
 
 from evertide.dataflow.description import Import
 from evertide.persist.cache import SizedCache
 from evertide.persist.coding.batch import UpdateBatch
 from evertide.persist.faults import BelowSince
 from evertide.persist.handle import PersistClient
-from evertide.persist.image import TableImage
+from evertide.persist.image import Places, TableImage, is_integer
 from evertide.persist.images import TableImages
+from evertide.persist.state import ShardState
 from evertide.vocab.datum import Datum, Row
 from evertide.vocab.ids import ShardId
+from evertide.vocab.sql_type import SqlType
 from evertide.vocab.timestamp import Timestamp, step_back, step_forward
 
 # A column more or less is another image.
 _Key: TypeAlias = tuple[ShardId, int]
+# A row, and how often it is there.
+_Counted: TypeAlias = tuple[Row, int]
 # (row, timestamp, diff)
 _Change: TypeAlias = tuple[Row, Timestamp, int]
 
@@ -31,6 +38,11 @@ MOST_BYTES: Final = 4 * 1024**2
 # The same where a single look has to go through so many of them: a view of few rows, each of which
 # changes all the time.
 MOST_PICKED: Final = 64
+# The rows of images that have no more are kept by key once they are asked for so: columns take
+# longer to ask. In larger ones a key may have so many.
+_FEW_ROWS: Final = 1_024
+_FEW_ROW_BYTES: Final = 1_000
+_MOST_FOUND: Final = 1_000
 # Images share most of their memory with those of persist/images.py.
 _LIMIT_BYTES: Final = 256 * 1024**2
 
@@ -38,7 +50,7 @@ _LIMIT_BYTES: Final = 256 * 1024**2
 class Near:
     """An image, and the changes that came after it, up to and including a timestamp."""
 
-    __slots__ = ("_by_column", "_changes", "crowded", "image", "size_bytes", "up_to")
+    __slots__ = ("_by_column", "_by_key", "_changes", "crowded", "image", "size_bytes", "up_to")
 
     def __init__(self, image: TableImage) -> None:
         self.image = image
@@ -48,6 +60,8 @@ class Near:
         self.crowded = False
         self._changes: list[_Change] = []
         self._by_column: dict[int, dict[Datum, list[_Change]]] = {}
+        # The image's rows by the values of some columns, where it has few.
+        self._by_key: dict[tuple[int, ...], dict[Hashable, list[_Counted]]] = {}
 
     def __len__(self) -> int:
         """How many changes."""
@@ -77,6 +91,42 @@ class Near:
         picked = [(row, diff) for row, ts, diff in found if ts <= as_of]
         self.crowded = self.crowded or len(picked) > MOST_PICKED
         return picked
+
+    def having(
+        self, columns: tuple[int, ...], values: Row, types: tuple[SqlType, ...]
+    ) -> list[_Counted] | None:
+        """Rows of the image with these values in these columns, which Python finds equal where SQL
+        does; None if they are not found quickly."""
+        if sum(map(len, self.image.runs)) > _FEW_ROWS:
+            return _searched(self.image, columns, values, types)
+        known = self._by_key.get(columns)
+        if known is None:
+            known = self._by_key[columns] = {}
+            key = itemgetter(*columns)
+            for counted in _rows_at(self.image, self.image.all_places(), types):
+                known.setdefault(key(counted[0]), []).append(counted)
+        return known.get(values if len(columns) > 1 else values[0], [])
+
+
+def _searched(
+    image: TableImage, columns: tuple[int, ...], values: Row, types: tuple[SqlType, ...]
+) -> list[_Counted] | None:
+    stored = image.runs[0].rows
+    searched = next((c for c in columns if is_integer(stored.column(c).type)), None)
+    if searched is None:
+        return None
+    places = image.find(searched, np.array([values[columns.index(searched)]], np.int64))
+    if sum(map(len, places)) > _MOST_FOUND:
+        return None
+    found = _rows_at(image, places, types)
+    if len(columns) == 1:
+        return found
+    key = itemgetter(*columns)
+    return [counted for counted in found if key(counted[0]) == values]
+
+
+def _rows_at(image: TableImage, places: Places, types: tuple[SqlType, ...]) -> list[_Counted]:
+    return list(zip(image.read(places, types), image.counts(places), strict=True))
 
 
 def _sort_in(known: dict[Datum, list[_Change]], column: int, added: Sequence[_Change]) -> None:
@@ -118,7 +168,7 @@ class NearImages:
                 break
             if near.size_bytes + size_bytes > MOST_BYTES:
                 break
-            updates = await self._changes(view, beyond, until)
+            updates = await self._changes(view, state, beyond, until)
             if updates is None:
                 break
             if near.up_to == beyond:
@@ -132,18 +182,19 @@ class NearImages:
         made = Near(image)
         known = self._near.get(key)
         if known is None or known.up_to <= image.as_of:
-            self._near.put(key, made, image.nbytes)
+            few = min(sum(map(len, image.runs)), _FEW_ROWS)
+            self._near.put(key, made, image.nbytes + few * _FEW_ROW_BYTES)
         return made
 
     async def _changes(
-        self, view: Import, beyond: Timestamp, until: Timestamp
+        self, view: Import, state: ShardState, beyond: Timestamp, until: Timestamp
     ) -> UpdateBatch | None:
-        """What changed after one timestamp up to another; None if that can no longer be told, or
-        something of it is an error, which no image has."""
+        """What changed after one timestamp up to another, at which the state is complete; None if
+        that can no longer be told, or something of it is an error, which no image has."""
         lower, upper = step_forward(beyond), step_forward(until)
         reader = self._persist.reader
         try:
-            found = await reader.update_columns(view.shard_id, view.desc, lower, upper)
+            found = await reader.updates_in(view.shard_id, view.desc, state, lower, upper)
         except BelowSince:
             return None
         errors = found.columns.errors

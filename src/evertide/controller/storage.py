@@ -113,21 +113,31 @@ class Following:
 
     async def noted_upper(self, collection: Import) -> Timestamp:
         """How far its own shard was when this process last looked: at least so far it is."""
-        known = self._persist.machine.known_state(collection.shard_id)
-        return (known or await self._persist.state(collection.shard_id)).upper
+        return (await self._noted(collection)).upper
 
     async def has_records(self, collection: Import, least: int) -> bool:
         """Whether a read must look at so many updates, going by the state that is known by now.
 
         For whoever has just looked at the shard: what is newer makes no odds.
         """
-        known = self._persist.machine.known_state(collection.shard_id)
         found = 0
-        for batch in (known or await self._persist.state(collection.shard_id)).batches:
+        for batch in (await self._noted(collection)).batches:
             found += batch.rows
             if found >= least:
                 return True
         return found >= least
+
+    async def is_unfilled(self, collection: Import) -> bool:
+        """Whether nothing was ever appended to its shard: a view that is still being built."""
+        if collection.is_table:
+            return False
+        state = await self._noted(collection)
+        return not state.batches and state.upper <= state.since
+
+    async def _noted(self, collection: Import) -> ShardState:
+        """What its shard said when this process last looked."""
+        known = self._persist.machine.known_state(collection.shard_id)
+        return known or await self._persist.state(collection.shard_id)
 
     async def stretch(
         self, collection: Import, lower: Timestamp, upper: Timestamp, rows: int

@@ -7,19 +7,11 @@ from evertide.adapter.reading.leaves import ShardLeaf
 from evertide.adapter.reading.pinned import Pinned, pin
 from evertide.adapter.reading.selection import search, to_rows
 from evertide.expr.compile import compile_predicates
-from evertide.expr.row_key import identity_function
+from evertide.expr.row_key import PLAIN_KINDS, identity_function
 from evertide.expr.scalar import Scalar
 from evertide.expr.scalar_walk import is_fallible
 from evertide.persist.image import TableImage
 from evertide.vocab.datum import Row
-from evertide.vocab.sql_type import Kind
-
-# Python finds their values equal where SQL does.
-_PLAIN: Final = frozenset(
-    {Kind.INT2, Kind.INT4, Kind.INT8, Kind.UINT2, Kind.UINT4, Kind.DATE, Kind.TIMESTAMP,
-     Kind.TIMESTAMPTZ, Kind.TEXT, Kind.VARCHAR, Kind.UUID}
-)  # fmt: skip
-
 
 # The rows of an image that has no more are looked at one by one: columns take longer to ask.
 _FEW_ROWS: Final = 64
@@ -34,7 +26,7 @@ def pinned_for_rows(predicates: Sequence[Scalar]) -> Pinned | None:
         return None
     found = (pinned for pinned in map(pin, predicates) if pinned is not None)
     return min(
-        (pinned for pinned in found if pinned.type.kind in _PLAIN),
+        (pinned for pinned in found if pinned.type.kind in PLAIN_KINDS),
         key=lambda pinned: len(pinned.values),
         default=None,
     )
@@ -69,7 +61,7 @@ def rows_before(image: TableImage, leaf: ShardLeaf, most: int) -> list[tuple[Row
 def _picked(image: TableImage, leaf: ShardLeaf) -> list[tuple[Row, int]] | None:
     """The same row by row; None where values may be equal that Python finds different."""
     pinned = [pin(predicate) for predicate in leaf.predicates]
-    if any(one is None or one.type.kind not in _PLAIN for one in pinned):
+    if any(one is None or one.type.kind not in PLAIN_KINDS for one in pinned):
         return None
     wanted = [(one.column, one.values) for one in pinned if one is not None]
     table, counts = image.take(image.all_places())

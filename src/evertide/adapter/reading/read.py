@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from evertide.adapter.environment import Environment
 from evertide.adapter.lookups.catalog_functions import bind_catalog_functions
 from evertide.adapter.lookups.session_values import session_bindings
-from evertide.adapter.reading.ahead import Ahead, Early, look_ahead, look_early
+from evertide.adapter.reading.ahead import Early, changes, look_ahead, look_early
+from evertide.adapter.reading.asking import Ahead
 from evertide.adapter.reading.at_leisure import worked_out
 from evertide.adapter.reading.by_replica import SPARK_RECORDS, by_spark, peek_index
 from evertide.adapter.reading.domain import check_within, hold_domain, read_domain
@@ -325,6 +326,7 @@ async def _wait_for_read_ts(env: Environment, as_of: Timestamp, read_ts: Timesta
 
 
 async def _finish(read: Read, env: Environment, session: Session, as_of: Timestamp) -> list[Row]:
+    await _wait_for_views(read, env, as_of)
     found = await _by_image(read, env, as_of)
     if found is not None:
         return await compute_rows(read, found)
@@ -336,6 +338,13 @@ async def _finish(read: Read, env: Environment, session: Session, as_of: Timesta
         for global_id, leaf in read.leaves.items()
     }
     return await compute_rows(read, fetched)
+
+
+async def _wait_for_views(read: Read, env: Environment, as_of: Timestamp) -> None:
+    """Views that are still being built come first: how to read one depends on how large it is."""
+    for leaf in read.shard_leaves:
+        if await env.storage.following.is_unfilled(leaf.collection):
+            await env.storage.wait_for_upper(leaf.collection, as_of)
 
 
 async def _by_image(
@@ -389,7 +398,7 @@ async def _found_ahead(
         column, values = pinned.column, set(pinned.values)
         later = near.later(column, values, ahead.durable)
         before = rows_before(near.image, leaf, SPARK_RECORDS)
-        told = None if before is None else await ahead.changes(env, as_of)
+        told = None if before is None else await changes(ahead, env, as_of)
         if before is None or told is None:
             return None
         later += [change for change in told if change[0][column] in values]
@@ -415,7 +424,7 @@ async def _contents_ahead(
             contents = await env.storage.contents(leaf.collection, ahead.durable)
         except BelowSince:
             return None
-        told = await ahead.changes(env, as_of)
+        told = await changes(ahead, env, as_of)
         if told is None or contents.errors:
             return None
         types = leaf.collection.desc.types

@@ -7,6 +7,7 @@ Python's. Conditions that columns cannot answer are left to the ordinary read.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from evertide.expr.columnar.column import from_arrow
 from evertide.expr.columnar.scalars import ByRows, compile_column_predicates
 from evertide.expr.scalar import Scalar
 from evertide.expr.scalar_walk import is_fallible
+from evertide.persist.coding.batch import COLUMNAR_ROWS
 from evertide.persist.coding.encoding import decode_column, encode_column, one_chunk
 from evertide.persist.image import Ints, Places, TableImage, advance
 from evertide.persist.txn import diff_table, diffs_at
@@ -36,22 +38,40 @@ _INTEGERS = frozenset(
 _BYTES = frozenset({Kind.TEXT, Kind.VARCHAR, Kind.NUMERIC, Kind.UUID, Kind.BYTEA, Kind.NAME})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Found:
     """Where rows are; not `exact`: among them may be some that do not match."""
 
     image: TableImage
     places: Places
     exact: bool
+    _counts: list[int] | None = None
+
+    def __len__(self) -> int:
+        """How many different rows."""
+        return sum(map(len, self.places))
 
     def table(self) -> tuple[pa.Table, Ints]:
         """The rows, and how often each is there."""
         return self.image.take(self.places)
 
+    def rows(self, types: tuple[SqlType, ...]) -> list[Row]:
+        """The rows as Python's, in the order of `counts`."""
+        if len(self) < COLUMNAR_ROWS:
+            return self.image.read(self.places, types)
+        return to_rows(self.table()[0], types)
+
+    @property
+    def counts(self) -> list[int]:
+        """How often each row is there."""
+        if self._counts is None:
+            self._counts = self.image.counts(self.places)
+        return self._counts
+
     @property
     def count(self) -> int:
         """How many rows, each counted as often as it is there."""
-        return self.image.count(self.places)
+        return sum(self.counts)
 
 
 async def find_rows(
@@ -99,13 +119,12 @@ def search(
     if key is None:
         return _scan(image, predicates, types)
     number, pinned = key
-    wanted = np.array(pinned.values, np.int64)
-    if len(wanted) > 1:
-        wanted = np.unique(wanted)
-    places = image.find(pinned.column, wanted)
+    # Python's own order of a few numbers is there long before numpy's.
+    values = sorted(set(cast("Sequence[int]", pinned.values)))
+    places, counts = image.find_counted(pinned.column, np.array(values, np.int64))
+    if len(predicates) == 1:
+        return Found(image, places, exact=True, _counts=counts)
     rest = [p for i, p in enumerate(predicates) if i != number]
-    if not rest:
-        return Found(image, places, exact=True)
     kept: Places = []
     for run, at in zip(image.runs, places, strict=True):
         mask = _mask(run.rows.take(pa.array(at)), rest, types)

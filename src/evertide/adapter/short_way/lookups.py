@@ -9,8 +9,8 @@ from evertide.adapter.environment import Environment
 from evertide.adapter.planning import Parsed, Planner
 from evertide.adapter.reading.isolation import STRICT
 from evertide.adapter.session import Session
+from evertide.adapter.short_way.asked import Answer, Asked
 from evertide.adapter.short_way.recipe import Recipe, recipe_of
-from evertide.adapter.short_way.rounds import Answer, Asked
 from evertide.adapter.variables import VARIABLES
 from evertide.catalog.snapshot import Snapshot
 from evertide.sql.plan.plans import SelectPlan

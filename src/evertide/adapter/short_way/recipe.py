@@ -1,27 +1,23 @@
-"""Which statements look rows up by the key of an index, and nothing else; pure."""
+"""Which statements look rows up by the key of an index, or in a view, and nothing else; pure."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from evertide.adapter.reading.asking import settled
 from evertide.adapter.reading.leaves import indexes_of
-from evertide.catalog.objects import Index
+from evertide.catalog.objects import Index, Item
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.storage import collection_of
 from evertide.dataflow.description import Import
 from evertide.expr.relation import Filter, Finishing, Get, Project, Relation
-from evertide.expr.row_key import picker
+from evertide.expr.row_key import PLAIN_KINDS, picker
 from evertide.expr.scalar import Call, ColumnRef, Literal, Parameter, Scalar
 from evertide.sql.plan.plans import SelectPlan
 from evertide.vocab.datum import Datum, Row
 from evertide.vocab.ids import ClusterId, GlobalId, ShardId
 from evertide.vocab.sql_type import Kind
 
-# Python finds their values equal where SQL does.
-_PLAIN: Final = frozenset(
-    {Kind.INT2, Kind.INT4, Kind.INT8, Kind.UINT2, Kind.UINT4, Kind.DATE, Kind.TIMESTAMP,
-     Kind.TIMESTAMPTZ, Kind.TEXT, Kind.VARCHAR, Kind.UUID}
-)  # fmt: skip
 # Casts that leave such a value as it is.
 _KEEPING: Final = frozenset(
     {(Kind.INT2, Kind.INT4), (Kind.INT2, Kind.INT8), (Kind.INT4, Kind.INT8),
@@ -41,6 +37,8 @@ class Recipe:
     snapshot: Snapshot
     collection: Import
     copy_key: CopyKey
+    # Whether it is a materialized view without an index: what its shard lacks, replicas tell.
+    is_view: bool
     # The key for the statement's parameters; None where no row can have it.
     key: Callable[[Sequence[Datum]], Hashable | None]
     # The columns that a client sees, of a row of the collection; None: all of them.
@@ -73,13 +71,16 @@ def recipe_of(
         return None
     collection = collection_of(item, snapshot, global_id)
     indexes = indexes_of(item, global_id, snapshot, cluster_id)
-    if collection is None or not any(_covers(sources, i.definition) for i in indexes):
+    covered = any(_covers(sources, i.definition) for i in indexes)
+    is_view = not indexes and _is_plain_view(item, plan.finishing)
+    if collection is None or not (covered or is_view):
         return None
     positions = tuple(sorted(sources))
     return Recipe(
         snapshot,
         collection,
         (collection.shard_id, collection.desc.arity, positions),
+        is_view,
         _key_function([sources[position] for position in positions]),
         _pick(columns, plan.finishing, collection.desc.arity),
         _cut(plan.finishing),
@@ -128,7 +129,11 @@ def _sources(predicates: Sequence[Scalar]) -> dict[int, Parameter | Literal] | N
             left, right = right, left
         if not isinstance(left, ColumnRef) or not isinstance(right, Parameter | Literal):
             return None
-        if left.type.kind not in _PLAIN or right.type.kind not in _PLAIN or left.index in found:
+        if (
+            left.type.kind not in PLAIN_KINDS
+            or right.type.kind not in PLAIN_KINDS
+            or left.index in found
+        ):
             return None
         found[left.index] = right
     return found or None
@@ -151,6 +156,11 @@ def _covers(sources: dict[int, Parameter | Literal], definition: object) -> bool
     return isinstance(definition, Index) and all(
         key.position is not None and key.position in sources for key in definition.keys
     )
+
+
+def _is_plain_view(item: Item, finishing: Finishing) -> bool:
+    """Which of many rows come first is for the ordinary way to say."""
+    return settled(item) and _cut(finishing) is None
 
 
 def _key_function(

@@ -7,22 +7,25 @@ that was acknowledged before a lookup was sent. Who comes meanwhile is served by
 
 import asyncio
 import traceback
-from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Sequence
+from typing import Final
 
 import structlog
 
 from evertide.adapter.reading.metrics import count_copied_reads
+from evertide.adapter.short_way.asked import Asked, give_up
 from evertide.adapter.short_way.copies import Copies
 from evertide.adapter.short_way.keyed_rows import KeyedRows
 from evertide.adapter.short_way.recipe import CopyKey, Recipe
+from evertide.adapter.short_way.views import ViewLookups
 from evertide.catalog.faults import CatalogFault
 from evertide.catalog.service import CatalogService
+from evertide.catalog.snapshot import Snapshot
+from evertide.controller.compute import ComputeClient
 from evertide.controller.stillness import Look
 from evertide.controller.storage import Storage
 from evertide.oracle.protocol import TimestampOracle
 from evertide.persist.faults import PersistFault
-from evertide.vocab.datum import Datum, Row
 from evertide.vocab.timestamp import Timeline, Timestamp
 
 log = structlog.get_logger()
@@ -30,39 +33,22 @@ log = structlog.get_logger()
 # Whoever got no answer by then goes the ordinary way, on which cancels and timeouts are watched.
 PATIENCE_S: Final = 0.25
 
-# Takes the rows and their timestamp; None: the statement has to go the ordinary way.
-Answer: TypeAlias = Callable[[Sequence[Row] | None, Timestamp], None]
-
-
-class Asked:
-    """One lookup that waits for its answer."""
-
-    __slots__ = ("_answer", "parameters", "recipe")
-
-    def __init__(self, recipe: Recipe, parameters: Sequence[Datum], answer: Answer) -> None:
-        self.recipe = recipe
-        self.parameters = parameters
-        self._answer: Answer | None = answer
-
-    def answer(self, rows: Sequence[Row] | None, as_of: Timestamp) -> None:
-        """Tell the rows; only the first answer counts."""
-        told, self._answer = self._answer, None
-        if told is not None:
-            told(rows, as_of)
-
-    def forget(self) -> None:
-        """Nobody waits any more."""
-        self._answer = None
-
 
 class Rounds:
     """Those of one adapter, one after the other."""
 
-    def __init__(self, catalog: CatalogService, oracle: TimestampOracle, storage: Storage) -> None:
+    def __init__(
+        self,
+        catalog: CatalogService,
+        oracle: TimestampOracle,
+        storage: Storage,
+        compute: ComputeClient,
+    ) -> None:
         self._catalog = catalog
         self._oracle = oracle
         self._storage = storage
         self.copies = Copies(storage)
+        self._views = ViewLookups(storage, compute)
         self._waiting: list[Asked] = []
         self._running: asyncio.Task[None] | None = None
         # Ends the wait of those who were not answered in time.
@@ -70,6 +56,9 @@ class Rounds:
 
     def ask(self, asked: Asked) -> None:
         """Answer it in the next round, which begins once what has come by now is looked at."""
+        if asked.recipe.is_view and not self._views.is_fit(asked.recipe):
+            asked.answer(None, Timestamp(0))
+            return
         self._waiting.append(asked)
         if self._running is None:
             self._running = asyncio.get_running_loop().create_task(self._run())
@@ -82,17 +71,19 @@ class Rounds:
         finally:
             self._running = None
             left, self._waiting = self._waiting, []
-            _give_up(left)
+            give_up(left)
 
     async def _round(self, asked: Sequence[Asked]) -> None:
         self._set_timer(asked)
+        under_way: Sequence[Asked] = ()
         try:
-            snapshot = await self._catalog.current()
             as_of = await self._oracle.read_ts(Timeline.EPOCH_MS)
+            # After as_of could be read: the definitions that it has were in force then.
+            snapshot = await self._catalog.current()
             # Of another snapshot: rights, names or indexes may be others.
             current = [one for one in asked if one.recipe.snapshot is snapshot]
             if current:
-                await self._answer(current, as_of)
+                under_way = await self._answer(current, snapshot, as_of)
         except (PersistFault, CatalogFault):
             pass  # the ordinary way meets it as well, and knows what to do
         except Exception:  # noqa: BLE001 - a bug here costs time, not an answer
@@ -100,7 +91,7 @@ class Rounds:
         finally:
             if self._timer is not None:
                 self._timer.cancel()
-            _give_up(asked)
+            give_up([one for one in asked if one not in under_way])
 
     def _set_timer(self, asked: Sequence[Asked]) -> None:
         loop = asyncio.get_running_loop()
@@ -110,27 +101,35 @@ class Rounds:
         """Neither these nor those who wait for the next round wait any longer."""
         left, self._waiting = self._waiting, []
         self._set_timer(())
-        _give_up(asked)
-        _give_up(left)
+        give_up(asked)
+        give_up(left)
 
-    async def _answer(self, asked: Sequence[Asked], as_of: Timestamp) -> None:
-        by_key: dict[CopyKey, list[Asked]] = {}
+    async def _answer(
+        self, asked: Sequence[Asked], snapshot: Snapshot, as_of: Timestamp
+    ) -> Sequence[Asked]:
+        """Gives those whose answers come later, by themselves."""
+        # One session's cluster may have an index on a view, another's none.
+        groups: dict[tuple[CopyKey, bool], list[Asked]] = {}
         for one in asked:
-            by_key.setdefault(one.recipe.copy_key, []).append(one)
-        later = []
-        for key, alike in by_key.items():
-            found = self.copies.at(key, as_of)
-            if found is None:
-                later.append((key, alike))
-            else:
-                self._tell(key, alike, found, as_of)
-        if not later:
-            return
-        look = await self._storage.look([alike[0].recipe.collection for _, alike in later])
-        for key, alike in later:
-            found = await self._moved(alike[0].recipe, look, as_of)
+            groups.setdefault((one.recipe.copy_key, one.recipe.is_view), []).append(one)
+        later: list[list[Asked]] = []
+        views: list[list[Asked]] = []
+        for (key, is_view), alike in groups.items():
+            found = None if is_view else self.copies.at(key, as_of)
             if found is not None:
                 self._tell(key, alike, found, as_of)
+            else:
+                (views if is_view else later).append(alike)
+        if not later and not views:
+            return ()
+        look = await self._storage.look([alike[0].recipe.collection for alike in later + views])
+        for alike in views:
+            self._views.begin(alike, snapshot, look, as_of)
+        for alike in later:
+            found = await self._moved(alike[0].recipe, look, as_of)
+            if found is not None:
+                self._tell(alike[0].recipe.copy_key, alike, found, as_of)
+        return [one for alike in views for one in alike]
 
     async def _moved(self, recipe: Recipe, look: Look, as_of: Timestamp) -> KeyedRows | None:
         """The rows of a copy that is brought there, if the collection is complete so far."""
@@ -150,8 +149,3 @@ class Rounds:
             one.answer(() if rows is None else one.recipe.rows(rows), as_of)
         self.copies.note_used(key, len(asked))
         count_copied_reads(len(asked))
-
-
-def _give_up(asked: Sequence[Asked]) -> None:
-    for one in asked:
-        one.answer(None, Timestamp(0))

@@ -5,7 +5,7 @@ alone; planning them as queries would cost several times as much as all else tha
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evertide.adapter.reading.leaves import ShardLeaf
 from evertide.adapter.reading.pinned import pin
@@ -14,9 +14,9 @@ from evertide.catalog.objects import Table
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.storage import collection_of
 from evertide.expr.relation import Filter, Finishing, Get, Map, Relation
-from evertide.expr.scalar import ColumnRef, Literal, Scalar
+from evertide.expr.scalar import Call, ColumnRef, Literal, Parameter, Scalar
 from evertide.expr.transform.fold_scalar import fold_scalar
-from evertide.expr.transform.substitute import Bindings, substitute_scalar
+from evertide.expr.transform.substitute import substitute_scalar
 from evertide.vocab.datum import Datum, Row
 from evertide.vocab.ids import GlobalId
 
@@ -60,13 +60,12 @@ def direct_read(question: Question, snapshot: Snapshot) -> DirectRead | None:
     if found is None:
         return None
     global_id, conditions = found
-    bindings = question.bindings
-    predicates = tuple(_bound(predicate, bindings) for predicate in conditions)
+    predicates = tuple(_bound(predicate, question) for predicate in conditions)
     if any(pin(predicate) is None for predicate in predicates):
         return None
     assignments: list[ColumnRef | Literal] = []
     for scalar in scalars:
-        assigned = _bound(scalar, bindings)
+        assigned = _bound(scalar, question)
         if not isinstance(assigned, ColumnRef | Literal):
             return None
         assignments.append(assigned)
@@ -91,8 +90,25 @@ def _table_and_predicates(relation: Relation) -> tuple[GlobalId, tuple[Scalar, .
             return None
 
 
-def _bound(scalar: Scalar, bindings: Bindings) -> Scalar:
-    """With what is known worked out."""
-    if isinstance(scalar, ColumnRef | Literal):
-        return scalar
+def _bound(scalar: Scalar, question: Question) -> Scalar:
+    """With what is known worked out. A column beside a value is all there is to most conditions:
+    nothing follows from those two before there is a row, unless the value is NULL."""
+    match scalar:
+        case ColumnRef() | Literal():
+            return scalar
+        case Parameter():
+            return _value_of(scalar, question)
+        case Call(arguments=(ColumnRef() as column, Literal() | Parameter() as other)):
+            value = _value_of(other, question)
+            if isinstance(value, Literal) and value.value is not None:
+                return scalar if value is other else replace(scalar, arguments=(column, value))
+    bindings = question.bindings
     return fold_scalar(substitute_scalar(scalar, bindings) if bindings else scalar)
+
+
+def _value_of(scalar: Literal | Parameter, question: Question) -> Literal | Parameter:
+    """What stands for a parameter, if something of its type does."""
+    if isinstance(scalar, Parameter) and scalar.index < len(question.parameters):
+        given = question.parameters[scalar.index]
+        return given if given.type == scalar.type else scalar
+    return scalar

@@ -115,7 +115,8 @@ class GroupCommit:
         """
         while True:
             try:
-                await asyncio.wait_for(self._wake.wait(), IDLE_ADVANCE_MS / 1000)
+                async with asyncio.timeout(IDLE_ADVANCE_MS / 1000):
+                    await self._wake.wait()
             except TimeoutError:
                 await self._advance_when_idle()
                 continue

@@ -15,7 +15,7 @@ from evertide.adapter.reading.domain import hold_domain, read_domain
 from evertide.adapter.reading.leaves import HeldLeaf, Leaf, ShardLeaf
 from evertide.adapter.reading.question import Question, Read
 from evertide.adapter.reading.read import compute_rows, fetch_leaf, plan_read, read_plan
-from evertide.adapter.reading.selection import Found, find_rows, to_rows
+from evertide.adapter.reading.selection import Found, find_rows
 from evertide.adapter.session import Session
 from evertide.adapter.temporary.tables import row_count
 from evertide.adapter.transaction import ReadSet, SeenImage, Writing
@@ -180,13 +180,13 @@ async def read_gone(
     found = await _found_directly(read, how)
     if found is None:
         return None
-    table, counts = found.table()
-    count = int(counts.sum())
+    count = found.count
     if count:
         note_gone(found, read.leaf.collection.shard_id, count, how)
-    if len(counts) < COLUMNAR_ROWS:
-        rows = to_rows(table, desc.types)
-        return TableWrite(desc, list(zip(rows, (-counts).tolist(), strict=True))), count
+    if len(found) < COLUMNAR_ROWS:
+        rows = found.rows(desc.types)
+        return TableWrite(desc, [(r, -n) for r, n in zip(rows, found.counts, strict=True)]), count
+    table, counts = found.table()
     gone = table.append_column("d", pa.array(-counts))
     return TableWrite(desc, (), (gone,)), count
 
@@ -219,13 +219,12 @@ async def _found_directly(read: DirectRead, how: WriteRead) -> Found | None:
     return found if found is not None and found.exact else None
 
 
-def _repeated(found: Found, types: Sequence[SqlType]) -> list[Row]:
+def _repeated(found: Found, types: tuple[SqlType, ...]) -> list[Row]:
     """The rows, each as often as it is there."""
-    table, counts = found.table()
-    rows = to_rows(table, types)
+    rows = found.rows(types)
     if len(rows) == found.count:
         return rows
-    return [row for row, count in zip(rows, counts.tolist(), strict=True) for _ in range(count)]
+    return [row for row, count in zip(rows, found.counts, strict=True) for _ in range(count)]
 
 
 def _passes_indexes(question: Question, how: WriteRead) -> bool:
@@ -248,9 +247,8 @@ async def _rows(read: Read, how: WriteRead) -> tuple[list[Row], Found | None]:
     for global_id, leaf in read.leaves.items():
         if found is not None:
             assert isinstance(leaf, ShardLeaf), "only tables are searched"
-            table, counts = found.table()
-            rows = to_rows(table, leaf.collection.desc.types)
-            fetched[global_id] = Collection(list(zip(rows, counts.tolist(), strict=True)))
+            rows = found.rows(leaf.collection.desc.types)
+            fetched[global_id] = Collection(list(zip(rows, found.counts, strict=True)))
         else:
             fetched[global_id] = await _fetch(leaf, read, how)
     return await compute_rows(read, fetched), found

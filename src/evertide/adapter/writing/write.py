@@ -5,10 +5,12 @@ ones are optimistic: they are computed at the last complete timestamp and commit
 that they read has changed since; else they are computed again.
 """
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -271,7 +273,8 @@ async def commit_if_unchanged(
             break
         outcome = await env.writes.write_if(writes, work.names, upper)
         if not isinstance(outcome, NotTheUpper):
-            _note_images(work, outcome, env)
+            # Whoever waits is told first: an image that lags behind is brought forward anyway.
+            asyncio.get_running_loop().call_soon(_note_images, work, outcome, env)
             return True
         # First the upper, then the states: these hold at least what that promises.
         upper = outcome.actual
@@ -314,7 +317,8 @@ async def write_change(table: Item, write: TableWrite, session: Session, env: En
         session.temporary.take(await session.temporary.written({rows_of(table): write}))
     elif not write.empty:
         at = await env.writes.write({table.shard_id: write}, {table.shard_id: table.name})
-        env.storage.images.committed(table.shard_id, table.desc, None, at)
+        note = partial(env.storage.images.committed, table.shard_id, table.desc, None, at)
+        asyncio.get_running_loop().call_soon(note)
 
 
 def rows_of(table: Item) -> ShardId:
