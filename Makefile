@@ -54,9 +54,9 @@ else
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-durability test-answers
 endif
 
-DURABILITY := tests/process tests/persist tests/sim
+DURABILITY := tests/process tests/persist tests/sim tests/conformance
 # A half that takes longer than this is ill: it stops, and says what took so long.
-HALF := --session-timeout=4200 --durations=25
+HALF := --session-timeout=4800 --durations=25
 test-durability:
 	$(PYTEST) $(HALF) $(DURABILITY)
 test-answers:

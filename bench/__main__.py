@@ -4,6 +4,7 @@
 """
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -30,13 +31,15 @@ from bench import (
     subscribe,
 )
 from bench.figure import Figure
-from bench.host import describe
+from bench.host import Shared, describe
 from bench.place import Place
 from bench.table import render
 from bench.views.definitions import VIEWS
 from bench.views.measure import measure_large, measure_small
 from bench.views.phase import SIZES, Chosen
 
+# As shells tell of a process that a signal ended.
+ENDED = 128 + signal.SIGTERM
 # In the order they run: memory needs a server that has done nothing yet.
 MEASURES: Mapping[str, Callable[[Place], Sequence[Figure]]] = {
     "ready": ready.measure,
@@ -64,7 +67,9 @@ MEASURES: Mapping[str, Callable[[Place], Sequence[Figure]]] = {
 def main(arguments: Sequence[str]) -> int:
     """A missed target is marked in the table and is no failure."""
     options = _options(arguments)
-    started = time.monotonic()
+    # Whoever ends it early does not want its servers to go on.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(ENDED))
+    started, shared = time.monotonic(), Shared.now()
     with tempfile.TemporaryDirectory(prefix="evertide-bench-", dir=options.dir) as name:
         directory = Path(name)
         print(describe(directory), flush=True)
@@ -77,6 +82,7 @@ def main(arguments: Sequence[str]) -> int:
     for figure in figures:
         if figure.ratio is not None and figure.name == joined.NAME:
             print(f"recompute / incremental: {1 / figure.ratio:.0f}x")
+    print(Shared.now().since(shared))
     print(f"took {time.monotonic() - started:.0f} s{', quick' if options.quick else ''}")
     return 0
 
@@ -109,7 +115,9 @@ def _measure_all(
         for name, measure in measures.items():
             if name in names:
                 print(f"measuring {name} ...", file=sys.stderr, flush=True)
+                shared = Shared.now()
                 figures.extend(measure(place))
+                print(f"  {Shared.now().since(shared)}", file=sys.stderr, flush=True)
     return figures
 
 

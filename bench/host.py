@@ -4,6 +4,7 @@ import datetime
 import os
 import platform
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 
@@ -17,6 +18,28 @@ def describe(directory: Path) -> str:
         f"{os.cpu_count()} x {_processor()}, {memory_gb:.0f} GB, {_file_system(directory)},"
         f" load {load}"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """How much of the processors' time a machine that is itself a guest has had to leave to others:
+    what waits for that shows in every figure."""
+
+    stolen: int
+    total: int
+
+    @classmethod
+    def now(cls) -> "Shared":
+        """Since the machine was started."""
+        ticks = [
+            int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
+        ]
+        return cls(ticks[7], sum(ticks))
+
+    def since(self, before: "Shared") -> str:
+        """In words."""
+        share = (self.stolen - before.stolen) / max(1, self.total - before.total)
+        return f"{share:.1%} of the processors' time went to other machines of the host"
 
 
 def _processor() -> str:

@@ -20,6 +20,8 @@ IDLE_SECONDS = 10.0
 # What the subscriptions' beginning leaves to be done is not what they cost.
 SETTLE_SECONDS = 3.0
 IDLE_PERCENT = 5.0
+# Of those subscriptions.
+BY_OPERATORS = 100
 GROUPS = 10
 
 # A tick ends before its output is appended, so no delivery is faster than it seems.
@@ -122,12 +124,14 @@ def _idle(place: Place) -> list[Figure]:
 def _subscribed(place: Place, count: int) -> Iterator[None]:
     """Half of them follow a table, half a view, and none of these changes.
 
-    They come by the address for operators, where as many as are wanted find a place.
+    Some come by the address for operators: the other has places for 1,000 in all, and the benchmark
+    has a connection as well.
     """
-    host, port = place.server.internal[0].rsplit(":", 1)
+    addresses = [*place.server.internal[:1] * BY_OPERATORS, *place.server.sql[:1] * count][:count]
     connections: list[psycopg.Connection[tuple[object, ...]]] = []
     try:
-        for number in range(count):
+        for number, address in enumerate(addresses):
+            host, port = address.rsplit(":", 1)
             connection = psycopg.connect(
                 host=host, port=int(port), user="materialize", dbname="materialize", autocommit=True
             )

@@ -4,24 +4,26 @@ It codes as many rows as a batch has, and probes a sorted run of a million rows 
 """
 
 from collections.abc import Callable
+from functools import cache
 
 import msgspec
 import numpy as np
 
-from bench.figure import RUNS, Runs, milliseconds
+from bench.figure import milliseconds
 
 RUN_ROWS = 1_000_000
 REPETITIONS = 100
 SEED = 3
 
 
-def control(size: int) -> Runs:
-    """Milliseconds of the work for `size` changes."""
+def control(size: int) -> list[float]:
+    """Milliseconds of the work for `size` changes, many times."""
     work = _work(size)
     work()
-    return Runs(tuple([milliseconds(work) for _ in range(REPETITIONS)] for _ in range(RUNS)))
+    return [milliseconds(work) for _ in range(REPETITIONS)]
 
 
+@cache
 def _work(size: int) -> Callable[[], None]:
     draw = np.random.default_rng(SEED)
     run = np.sort(draw.integers(0, 1 << 62, RUN_ROWS))

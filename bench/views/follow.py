@@ -86,7 +86,7 @@ class Follower:
     def run(self, size: int, repetitions: int) -> Timings:
         """Writes and reads in turn; a batch whose key stays as it was is sent but not counted."""
         timings = Timings()
-        began: list[float] = []
+        spans: list[tuple[float, float]] = []
         deadline = time.monotonic() + RUN_SECONDS
         drawn: list[Batch] = []
         while len(timings.both) < repetitions and (not timings.both or time.monotonic() < deadline):
@@ -102,26 +102,31 @@ class Follower:
             ended = time.perf_counter()
             require_same(found, batch.after, f"{self.view.name} at {batch.key}, {size} changes")
             if batch.shows:
-                began.append(wall)
+                spans.append((wall, wall + ended - started))
                 timings.writes.append((written - started) * 1_000)
                 timings.waits.append((ended - written) * 1_000)
                 timings.both.append((ended - started) * 1_000)
                 timings.replacing.append(batch.replacing_ms)
         for batch in reversed(drawn):
             self.hand_over(batch)  # the model has them
-        timings.ticks = self._ticks(began)
+        timings.ticks = self._ticks(spans)
         return timings
 
-    def _ticks(self, began: list[float]) -> list[float]:
-        """Milliseconds that the view's ticks took, by batch; one batch may take several."""
+    def _ticks(self, spans: list[tuple[float, float]]) -> list[float]:
+        """Milliseconds that the view's ticks took, by batch; one batch may take several.
+
+        Those that began after a batch was shown are of another one, which is not counted.
+        """
+        began = [start for start, _ in spans]
         since = datetime.datetime.fromtimestamp(began[0], datetime.UTC)
-        sums = [0.0] * len(began)
+        sums = [0.0] * len(spans)
         for started_at, duration_ms in self.connection.execute(
             TICKS, (self.view.name, since)
         ).fetchall():
             assert isinstance(started_at, datetime.datetime)
-            index = bisect_right(began, started_at.timestamp()) - 1
-            sums[max(0, index)] += float(str(duration_ms))
+            index = max(0, bisect_right(began, started_at.timestamp()) - 1)
+            if started_at.timestamp() <= spans[index][1]:
+                sums[index] += float(str(duration_ms))
         return sums
 
     def sustained(self, batches: int) -> float:

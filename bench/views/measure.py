@@ -8,16 +8,13 @@ from bench.memory import anonymous_mb
 from bench.place import QUICK_DIVISOR, Place
 from bench.views import many
 from bench.views.baselines import running_baselines
-from bench.views.control import control
 from bench.views.definitions import VIEWS
 from bench.views.follow import Connection, Follower, takes_blocks
 from bench.views.model import Model
-from bench.views.phase import Chosen, Observed, connected, load, observe, unload
+from bench.views.phase import GROWTH_SIZES, Chosen, Observed, connected, load, observe, unload
 from bench.views.report import figures_of, growth_figures
 
 SCALES = {"S": 1.0, "M": 10.0}
-# Growth is looked at for batches of at most so many changes.
-GROWTH_SIZES = (1, 100)
 MEMORY_MB = 2_000.0
 
 
@@ -35,12 +32,10 @@ def measure_large(place: Place, chosen: Chosen) -> list[Figure]:
     sizes = tuple(size for size in GROWTH_SIZES if size in chosen.sizes)
     fewer = Chosen(chosen.views, sizes, chosen.inserts, baselines=False)
     small, _ = _scale(place, "S", fewer, memory=False)
-    at_small = {size: control(size) for size in sizes}
     large, more = _scale(place, "M", chosen, memory=True)
-    controls = {size: (at_small[size], control(size)) for size in sizes}
     form = _form(place, chosen)
     figures = [figure for o in large for figure in figures_of(o, "M", form)]
-    return [*figures, *more, *growth_figures(small, large, controls)]
+    return [*figures, *more, *growth_figures(small, large)]
 
 
 def _form(place: Place, chosen: Chosen) -> str:
@@ -54,19 +49,22 @@ def _form(place: Place, chosen: Chosen) -> str:
 def _scale(
     place: Place, name: str, chosen: Chosen, *, memory: bool
 ) -> tuple[list[Observed], list[Figure]]:
-    """Every chosen view in turn over one set of tables; the tables are dropped at the end."""
+    """Runs of every chosen view in turn over one set of tables, which are dropped at the end."""
     model = Model(SCALES[name] / (QUICK_DIVISOR if place.quick else 1))
     connection = connected(place)
     rate = load(connection, model)
     print(f"  scale {name} loaded, {rate:,.0f} rows/s", file=sys.stderr, flush=True)
     # INSERTs by themselves may always stand in a block.
     blocks = chosen.inserts or takes_blocks(connection)
-    observed = []
+    observed = [
+        Observed(Follower(connection, model, VIEWS[view], blocks, chosen.inserts))
+        for view in chosen.views
+    ]
     wanted = running_baselines(place, model, name) if chosen.baselines else nullcontext()
     with wanted as baselines:
-        for view in chosen.views:
-            follower = Follower(connection, model, VIEWS[view], blocks, chosen.inserts)
-            observed.append(observe(place, follower, chosen, baselines))
+        for _ in range(RUNS):
+            for one in observed:
+                observe(place, one, chosen, baselines)
     figures = [Figure(name=f"load of {name}", unit="rows/s", runs=Runs(([rate],), higher=True))]
     if memory:
         figures.append(_memory(place, connection, model, chosen))

@@ -1,4 +1,8 @@
-"""One view at one scale: hydration, freshness in turn with the baselines, sustained changes."""
+"""One view at one scale: hydration, freshness in turn with the baselines, sustained changes.
+
+Views take turns with their runs, so that the runs of one lie minutes apart: a shared machine may be
+slow for as long.
+"""
 
 import sys
 import time
@@ -7,16 +11,19 @@ from functools import partial
 
 import psycopg
 
-from bench.figure import RUNS, Runs, milliseconds
+from bench.figure import Runs, milliseconds
 from bench.place import Place
 from bench.views.baselines import Baselines
 from bench.views.changes import inserts_of
+from bench.views.control import control
 from bench.views.definitions import VIEWS, View
 from bench.views.follow import SUSTAINED_BATCH, Connection, Follower, Timings
 from bench.views.model import Model
 from bench.views.tables import TABLES
 
 SIZES = (1, 100, 10_000)
+# Growth is looked at for batches of at most so many changes.
+GROWTH_SIZES = (1, 100)
 # Per run; a run also ends by time.
 REPETITIONS = {1: 40, 100: 20, 10_000: 5}
 SUSTAINED_BATCHES = 20
@@ -39,16 +46,41 @@ class Chosen:
 
 @dataclass
 class Observed:
-    """What one view's phase gave."""
+    """What one view's runs gave so far, one sequence for each."""
 
-    view: View
-    input_rows: int
-    hydrations: Runs
-    # Batches of nothing but inserts are not what targets are about.
-    inserts: bool
+    follower: Follower
     timings: dict[int, list[Timings]] = field(default_factory=dict)
-    baselines: dict[str, Runs] = field(default_factory=dict)
-    sustained: Runs | None = None
+    recomputed: list[dict[str, list[float]]] = field(default_factory=list)
+    hydration_seconds: list[list[float]] = field(default_factory=list)
+    rates: list[list[float]] = field(default_factory=list)
+    # Batches that are sent: others would take too long. Known from the first run on.
+    sizes: tuple[int, ...] = ()
+    sustains: bool = False
+    input_rows: int = 0
+    # What the fixed piece of work took beside each run, by size of batch.
+    controls: dict[int, list[list[float]]] = field(default_factory=dict)
+
+    @property
+    def view(self) -> View:
+        return self.follower.view
+
+    @property
+    def inserts(self) -> bool:
+        """Batches of nothing but inserts are not what targets are about."""
+        return self.follower.inserts
+
+    @property
+    def hydrations(self) -> Runs:
+        return Runs(tuple(self.hydration_seconds))
+
+    @property
+    def sustained(self) -> Runs | None:
+        return Runs(tuple(self.rates), higher=True) if self.rates else None
+
+    @property
+    def baselines(self) -> dict[str, Runs]:
+        names = self.recomputed[0] if self.recomputed else {}
+        return {name: Runs(tuple(run[name] for run in self.recomputed)) for name in names}
 
 
 def load(connection: Connection, model: Model) -> float:
@@ -70,37 +102,38 @@ def unload(connection: Connection) -> None:
         connection.execute(f"DROP TABLE {table} CASCADE")
 
 
-def observe(
-    place: Place, follower: Follower, chosen: Chosen, baselines: Baselines | None
-) -> Observed:
-    """Leaves no view behind, and the tables as the model has them."""
-    view = follower.view
-    hydrations = Runs(tuple([follower.hydrate()] for _ in range(RUNS)))
-    input_rows = follower.model.count(view.reads)
-    observed = Observed(view, input_rows, hydrations, follower.inserts)
+def observe(place: Place, observed: Observed, chosen: Chosen, baselines: Baselines | None) -> None:
+    """One run. Leaves no view behind, and the tables as the model has them."""
+    follower, view = observed.follower, observed.view
+    first = not observed.hydration_seconds
+    observed.hydration_seconds.append([follower.hydrate()])
     follower.require_all()
-    sizes = [size for size in chosen.sizes if _affordable(follower, size, BATCH_SECONDS)]
+    if first:
+        _look_ahead(observed, chosen)
     if baselines is not None:
-        baselines.prepare(view)
-    recomputed: list[dict[str, list[float]]] = []
-    for run in range(RUNS):
-        if baselines is not None:
-            recomputed.append(baselines.run(view))
-        for size in sizes:
-            if run == 0:
-                follower.run(size, 2)
-            timings = follower.run(size, place.scaled(REPETITIONS.get(size, 5), 3))
-            observed.timings.setdefault(size, []).append(timings)
-            _progress(observed, size)
-    for name in recomputed[0] if recomputed else ():
-        observed.baselines[name] = Runs(tuple(run[name] for run in recomputed))
-    if _affordable(follower, SUSTAINED_BATCH, SUSTAINED_BATCH_SECONDS):
-        batches = place.scaled(SUSTAINED_BATCHES, 3)
-        rates = tuple([follower.sustained(batches)] for _ in range(RUNS))
-        observed.sustained = Runs(rates, higher=True)
+        if first:
+            baselines.prepare(view)
+        observed.recomputed.append(baselines.run(view))
+    for size in observed.sizes:
+        follower.run(size, 2)
+        timings = follower.run(size, place.scaled(REPETITIONS.get(size, 5), 3))
+        observed.timings.setdefault(size, []).append(timings)
+        if size in GROWTH_SIZES:
+            observed.controls.setdefault(size, []).append(control(size))
+        _progress(observed, size)
+    if observed.sustains:
+        observed.rates.append([follower.sustained(place.scaled(SUSTAINED_BATCHES, 3))])
     follower.require_all()
     follower.connection.execute(f"DROP MATERIALIZED VIEW {view.name}")
-    return observed
+
+
+def _look_ahead(observed: Observed, chosen: Chosen) -> None:
+    """Which batches are worth to be sent."""
+    follower = observed.follower
+    observed.input_rows = follower.model.count(observed.view.reads)
+    affordable = [size for size in chosen.sizes if _affordable(follower, size, BATCH_SECONDS)]
+    observed.sizes = tuple(affordable)
+    observed.sustains = _affordable(follower, SUSTAINED_BATCH, SUSTAINED_BATCH_SECONDS)
 
 
 def _affordable(follower: Follower, size: int, limit_seconds: float) -> bool:
