@@ -28,6 +28,7 @@ $(STAMP): pyproject.toml constraints.txt $(NODE)/package.json
 	$(PIP) --no-build-isolation --editable '.[dev]'
 	$(BIN)/npm install --prefix $(NODE) --no-package-lock --no-audit --no-fund --ignore-scripts \
 	    --omit=optional --loglevel=error
+	$(BIN)/python -m evertide.spark.class_archive
 	touch $@
 
 $(DBT_STAMP): $(STAMP) $(DBT_PINS)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from evertide.spark.class_archive import reading_options
 from evertide.spark.jobs import SparkJobs
 from evertide.spark.session import SessionSettings, start_session, stop_session
 
@@ -19,7 +20,9 @@ def spark_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def spark_session(spark_directory: Path) -> Iterator[SparkSession]:
     """The session of a replica with two workers and a slot for its resident task."""
-    session = start_session(SessionSettings(directory=spark_directory, workers=2))
+    session = start_session(
+        SessionSettings(spark_directory, workers=2, jvm_options=reading_options())
+    )
     yield session
     stop_session(session)
 

@@ -28,6 +28,7 @@ from evertide.external.runner import External
 from evertide.external.write_out import FilePlace
 from evertide.persist.push.notify import Notifier
 from evertide.spark.application import SparkApplication
+from evertide.spark.class_archive import reading_options
 from evertide.spark.engine import DriverEngine
 from evertide.spark.evaluate import Evaluator
 from evertide.spark.holds import keep_holds
@@ -183,6 +184,7 @@ def _settings(size: Size, directory: Path) -> SessionSettings:
         partitions=size.partitions,
         address=size.address,
         secret_file=None if size.secret_file is None else Path(size.secret_file),
+        jvm_options=reading_options(),
     )
 
 

@@ -9,7 +9,7 @@ holds, peek, reports and subscribe (where changes come from and go, what may be 
 asks); building/ (how state comes to be); engine (what an executor offers);
 evaluate with running_plan, operators/, arrangements/, accumulate and snapshots (delta plans over
 sorted runs); resident, resident_task and channel (the same inside a long-lived Spark task);
-partitions/ (the same in several); recursion (one-shot queries that go round); application, session
-and java (the Spark application); jobs, watch, render/, udf/, tables, tick_job and job_engine (Spark
-SQL).
+partitions/ (the same in several); recursion (one-shot queries that go round); application, session,
+java and class_archive (the Spark application); jobs, watch, render/, udf/, tables, tick_job and
+job_engine (Spark SQL).
 """

@@ -7,6 +7,7 @@ process, however that ends: its standard input is a pipe from it.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -72,7 +73,7 @@ class SessionSettings:
     `directory` must be private to this replica. `master` None is local mode. Each of `partitions`
     resident tasks holds a slot for as long as the replica lives, beside those of `workers`.
     `address` is where executors find this host, and `secret_file` what a cluster's processes prove
-    to one another that they know; local mode needs neither.
+    to one another that they know; local mode needs neither. `jvm_options` come on top of ours.
     """
 
     directory: Path
@@ -83,6 +84,7 @@ class SessionSettings:
     partitions: int = 1
     address: str = LOOPBACK
     secret_file: Path | None = None
+    jvm_options: tuple[str, ...] = ()
 
     @property
     def is_local(self) -> bool:
@@ -106,7 +108,7 @@ def start_session(settings: SessionSettings) -> SparkSession:
     return builder.getOrCreate()
 
 
-def stop_session(session: SparkSession) -> None:
+def stop_session(session: SparkSession, seconds: float = 30) -> None:
     """Stops the application and its JVM, so that a later session of this process starts anew."""
     context = session.sparkContext
     gateway = context._gateway
@@ -119,7 +121,7 @@ def stop_session(session: SparkSession) -> None:
         gateway.shutdown()
         if process is not None and process.stdin is not None:
             process.stdin.close()
-            process.wait(timeout=30)
+            process.wait(seconds)
     type(context)._gateway = None
     type(context)._jvm = None
 
@@ -183,6 +185,7 @@ def _process_conf(settings: SessionSettings, local: str) -> dict[str, str]:
     own = (
         f"-Dlog4j2.configurationFile={(settings.directory / 'log4j2.properties').as_uri()}",
         _quoted(f"-Djava.io.tmpdir={settings.directory / 'tmp'}"),
+        *map(_quoted, settings.jvm_options),
     )
     jvm_options = (*SMALL_JVM, *own, *(() if settings.full_compiler else FIRST_COMPILER_ONLY))
     return {
@@ -288,15 +291,18 @@ def _meaning_conf() -> dict[str, str]:
 
 def _prepare_directory(settings: SessionSettings) -> None:
     directory = settings.directory
-    for part in ("local", "warehouse", "conf", "tmp"):
+    for part in ("local", "warehouse", "tmp"):
         (directory / part).mkdir(mode=0o700, parents=True, exist_ok=True)
     os.chmod(directory, 0o700)
     (directory / "log4j2.properties").write_text(LOGGING, encoding="utf-8")
-    defaults = directory / "conf" / "spark-defaults.conf"
-    defaults.unlink(missing_ok=True)
+    # A classpath with a directory on it fits no archive of classes: there is none without need.
+    configuration = directory / "conf"
+    shutil.rmtree(configuration, ignore_errors=True)
     if settings.secret_file is not None and not settings.is_local:
         # Arguments of a process can be read by every user of the host, this file cannot.
         secret = settings.secret_file.read_text(encoding="utf-8").strip()
+        configuration.mkdir(mode=0o700)
+        defaults = configuration / "spark-defaults.conf"
         handle = os.open(defaults, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(handle, "w", encoding="utf-8") as file:
             file.write(f"spark.authenticate.secret {secret}\n")
