@@ -15,6 +15,7 @@ from evertide.expr.row_key import column_encoder, identity_function
 from evertide.persist.coding.keys import encode_row_key
 from evertide.spark.arrangements.arrangement import Arrangement, BelowSince
 from evertide.spark.arrangements.column_layer import ColumnLayer
+from evertide.spark.arrangements.due_merges import small_merge
 from evertide.spark.arrangements.levels import merge, write_snapshot
 from evertide.spark.arrangements.merging import Merging, merge_now
 from evertide.spark.arrangements.runs import open_run, run_schema, table_of, write_run
@@ -271,7 +272,7 @@ def test_nothing_left_is_no_run(tmp_path: Path) -> None:
     kept.insert([((1,), 1, 1), ((2,), 1, 1)])
     kept.insert([((1,), 2, -1), ((2,), 2, -1)])
     kept.advance_since(Timestamp(2))
-    plan = kept.levels.merge_plan(kept.since)
+    plan = small_merge(kept.levels, kept.since)
     assert plan is not None
     kept.levels.swap(plan, merge(plan))
     assert kept.size == (0, 0)

@@ -71,7 +71,7 @@ class Evaluator:
         self._homes: dict[GlobalId, Path] = {}
         self._merging = Merging()
         self.garbage = Garbage()
-        self._sharing = Sharing(self._merging.wait)
+        self._sharing = Sharing(self._merging.settle)
         reuse_memory()
 
     def create(
@@ -152,9 +152,9 @@ class Evaluator:
     def drop(self, dataflow_id: GlobalId) -> None:
         """Forget the dataflow; nothing if there is none."""
         if dataflow_id in self._plans:
-            self._merging.wait()
-            self._sharing.remove(dataflow_id)
             plan = self._plans.pop(dataflow_id)
+            self._merging.settle(plan.arrangements)
+            self._sharing.remove(dataflow_id)
             plan.close()
             self.due.pop(dataflow_id, None)
             shared = [r.arrangement.levels.directory for r in plan.readers() if not r.release()]

@@ -4,13 +4,14 @@ Few changes go into the layer, by key. Many come as columns, and are a frozen la
 ones are merged in memory, and what has grown is written as a run.
 
 All lists are replaced, never changed, so that whoever holds one may go on reading it. Merging is
-three steps: `merge_plan` and `swap` on the owner's thread, both quick, and `merge` between them, on
-any thread, which only reads what never changes.
+three steps: a plan (due_merges) and `swap` on the owner's thread, both quick, and `merge` between
+them, on any thread, which only reads what never changes. One merge of each kind may be under way:
+what one of them has taken is left alone by the other.
 """
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -24,6 +25,7 @@ from evertide.spark.arrangements.column_layer import ColumnLayer, layer_of_table
 from evertide.spark.arrangements.layer import Layer
 from evertide.spark.arrangements.memory import memory_limit
 from evertide.spark.arrangements.merge_runs import merge_tables
+from evertide.spark.arrangements.ranges import in_ranges
 from evertide.spark.arrangements.recent import Recent
 from evertide.spark.arrangements.runs import Run, open_run, write_run
 
@@ -39,7 +41,7 @@ SPILL_RECORDS: Final = 50_000
 # So few entries are put together by whoever adds them.
 _SMALL_RECORDS: Final = 2_000
 # A layer is merged with smaller ones if it is at most so many times as large as they together.
-_GROWTH: Final = 4
+GROWTH: Final = 4
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -51,7 +53,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MergePlan:
-    """Layers and runs that are to become one: a run, or a layer if `in_memory`."""
+    """Layers and runs that are to become one level of runs, or a layer if `in_memory`."""
 
     layers: tuple[Frozen, ...]
     runs: tuple[Run, ...]
@@ -59,6 +61,29 @@ class MergePlan:
     since: int
     path: Path
     in_memory: bool = False
+
+    def piece_path(self, number: int) -> Path:
+        """Where a run of the level is written."""
+        return self.path.with_stem(f"{self.path.stem}-{number}") if number else self.path
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What merges under way will replace."""
+
+    layers: tuple[Frozen, ...] = ()
+    runs: tuple[Run, ...] = ()
+
+    def with_plan(self, plan: MergePlan) -> "Taken":
+        """One more merge has begun."""
+        return Taken(self.layers + plan.layers, self.runs + plan.runs)
+
+    def without(self, plan: MergePlan) -> "Taken":
+        """One of them is over."""
+        return Taken(
+            tuple(layer for layer in self.layers if layer not in plan.layers),
+            tuple(run for run in self.runs if run not in plan.runs),
+        )
 
 
 class Levels:
@@ -75,8 +100,7 @@ class Levels:
         self.recent = Recent(types)
         self._next_file = 0
         self.spill_records = spill_records
-        # Layers that a merge under way will replace.
-        self._taken: tuple[Frozen, ...] = ()
+        self.taken = Taken()
 
     @property
     def keyed(self) -> list[Layer]:
@@ -94,9 +118,9 @@ class Levels:
         """
         self.recent.forget()
         frozen = self.frozen
-        while frozen and isinstance(frozen[0], ColumnLayer) and frozen[0] not in self._taken:
+        while frozen and isinstance(frozen[0], ColumnLayer) and frozen[0] not in self.taken.layers:
             total = frozen[0].records + layer.records
-            if frozen[0].records > _GROWTH * layer.records or total > _SMALL_RECORDS:
+            if frozen[0].records > GROWTH * layer.records or total > _SMALL_RECORDS:
                 break
             layer = put_together(frozen[0], layer, since)
             frozen = frozen[1:]
@@ -118,63 +142,35 @@ class Levels:
             run = write_run(self._new_path(), self.layer.types, table.slice(start, rows))
             self.runs = (*self.runs, run)
 
-    def merge_plan(self, since: int, *, spill: bool = False) -> MergePlan | None:
-        """What should be merged now, if anything: small layers in memory, or all into a run.
+    def plan(
+        self,
+        layers: tuple[Frozen, ...],
+        runs: tuple[Run, ...],
+        since: int,
+        *,
+        in_memory: bool = False,
+    ) -> MergePlan:
+        """To merge these, which no other merge must have taken."""
+        plan = MergePlan(layers, runs, self.layer.types, since, self._new_path(), in_memory)
+        self.taken = self.taken.with_plan(plan)
+        return plan
 
-        `spill`: into a run, however little there is, because memory is short.
-
-        A run is taken along if what is merged already is at least half its size, so that sizes of
-        runs grow geometrically and their number stays logarithmic; so do those of layers.
+    def swap(self, plan: MergePlan, merged: Sequence[Source]) -> None:
+        """Put what was merged in the place of what it was made of. Files of that are left to
+        `remove_files`: a large one takes as long as many ticks.
         """
-        records = sum(layer.records for layer in self.frozen)
-        if spill and not records:
-            return None
-        if records < self.spill_records and not spill:
-            few = self._small_layers()
-            if len(few) < 2:
-                return None
-            self._taken = few
-            return MergePlan(few, (), self.layer.types, since, self._new_path(), in_memory=True)
-        volume = memory_bytes(self)
-        # Merging takes some times as much memory as the run that it makes.
-        most = min(MAX_RUN_BYTES, 5 * memory_limit() // 2)
-        taken: list[Run] = []
-        for run in reversed(self.runs):
-            volume += run.file_bytes
-            if run.length > 2 * records or volume > most:
-                break
-            records += run.length
-            taken.append(run)
-        self._taken = self.frozen
-        return MergePlan(self.frozen, tuple(taken), self.layer.types, since, self._new_path())
-
-    def _small_layers(self) -> tuple[Frozen, ...]:
-        """Layers of about one size; one that is small alone must not keep others from merging."""
-        taken: list[Frozen] = []
-        for layer in sorted(self.frozen, key=lambda layer: layer.records):
-            if taken and layer.records > _GROWTH * sum(other.records for other in taken):
-                if len(taken) > 1:
-                    break
-                taken = []
-            taken.append(layer)
-        return tuple(taken)
-
-    def swap(self, plan: MergePlan, merged: Source | None) -> None:
-        """Put what was merged in the place of what it was made of; files no longer needed go."""
-        self.give_up()
+        self.give_up(plan)
         self.recent.forget()
         self.frozen = tuple(layer for layer in self.frozen if layer not in plan.layers)
-        self.runs = tuple(old for old in self.runs if old not in plan.runs)
-        if isinstance(merged, Run):
-            self.runs = (*self.runs, merged)
-        elif merged is not None:
-            self.frozen = (*self.frozen, merged)
-        for old in plan.runs:
-            old.path.unlink(missing_ok=True)
+        at = self.runs.index(plan.runs[0]) if plan.runs else len(self.runs)
+        runs = [old for old in self.runs if old not in plan.runs]
+        runs[at:at] = [run for run in merged if isinstance(run, Run)]
+        self.runs = tuple(runs)
+        self.frozen += tuple(layer for layer in merged if isinstance(layer, ColumnLayer))
 
-    def give_up(self) -> None:
-        """The merge that was planned will not come."""
-        self._taken = ()
+    def give_up(self, plan: MergePlan) -> None:
+        """The merge that was planned will not come, or is over."""
+        self.taken = self.taken.without(plan)
 
     def capture(self, since: int) -> MergePlan:
         """Everything there is now, for `write_snapshot` on any thread."""
@@ -194,8 +190,8 @@ class Levels:
         return self.directory / f"{self._next_file}.arrow"
 
 
-def merge(plan: MergePlan) -> Source | None:
-    """One of all that the plan names; None if nothing is left of it. Safe on any thread.
+def merge(plan: MergePlan) -> Sequence[Source]:
+    """What the plan names as one; nothing if nothing is left of it. Safe on any thread.
 
     Raises DamagedRun: what is wrong must not get into what is made of it.
     """
@@ -203,12 +199,32 @@ def merge(plan: MergePlan) -> Source | None:
         run.check()
     tables = [run.table for run in plan.runs]
     tables += [layer.table(plan.since) for layer in plan.layers]
-    merged = merge_tables(tables, plan.since)
-    if not merged.num_rows:
-        return None
-    if plan.in_memory:
-        return layer_of_table(plan.types, merged)
-    return write_run(plan.path, plan.types, merged)
+    made: list[Source] = []
+    try:
+        for number, piece in enumerate(in_ranges(tables, most_run_bytes())):
+            merged = merge_tables(piece, plan.since)
+            if not merged.num_rows:
+                continue
+            if plan.in_memory:
+                made.append(layer_of_table(plan.types, merged))
+            else:
+                made.append(write_run(plan.piece_path(number), plan.types, merged))
+    except BaseException:
+        remove_files(made)
+        raise
+    return made
+
+
+def remove_files(runs: Sequence[Source]) -> None:
+    """Of runs that are no longer looked into, or were made in vain."""
+    for run in runs:
+        if isinstance(run, Run):
+            run.path.unlink(missing_ok=True)
+
+
+def most_run_bytes() -> int:
+    """Merging takes some times as much memory as the run that it makes."""
+    return min(MAX_RUN_BYTES, 5 * memory_limit() // 2)
 
 
 def write_snapshot(directory: Path, name: str, captured: MergePlan) -> Manifest:

@@ -1,18 +1,21 @@
-"""Merges beside ticks: one thread that writes layers and merges runs while others are looked into.
+"""Merges beside ticks: threads that write layers and merge runs while others are looked into.
 
-The owner calls `look_after` between ticks. It takes over what the thread has finished and gives it
-the next piece of work; only if layers pile up faster than they are written does it wait.
+The owner calls `look_after` between ticks. It takes over what the threads have finished and gives
+them the next piece of work; only if layers pile up faster than they are written does it wait. Large
+runs are merged by a thread of their own, so that nobody ever waits for that.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 from weakref import WeakKeyDictionary
 
 import structlog
 
 from evertide.spark.arrangements.arrangement import Arrangement
+from evertide.spark.arrangements.due_merges import large_merge, small_merge
 from evertide.spark.arrangements.levels import (
     MAX_RUN_BYTES,
     SPILL_RECORDS,
@@ -21,9 +24,10 @@ from evertide.spark.arrangements.levels import (
     Source,
     memory_bytes,
     merge,
+    remove_files,
 )
 from evertide.spark.arrangements.memory import give_back, memory_limit
-from evertide.spark.arrangements.runs import DamagedRun
+from evertide.spark.arrangements.runs import DamagedRun, Run
 
 # Layers of one arrangement that may wait to be written before a tick waits for them.
 MOST_WAITING: Final = 12
@@ -34,43 +38,54 @@ MOST_RECORDS: Final = 8 * SPILL_RECORDS
 log = structlog.get_logger()
 
 
+class _Kind(Enum):
+    SMALL = "merge"
+    LARGE = "merge-large"
+
+
 @dataclass(frozen=True, slots=True)
 class _Running:
     arrangement: Arrangement
     plan: MergePlan
-    future: "Future[Source | None]"
+    future: "Future[Sequence[Source]]"
 
 
 class Merging:
-    """At most one merge at a time, over all arrangements of an evaluator."""
+    """At most one merge of each kind at a time, over all arrangements of an evaluator."""
 
     def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="merge")
-        self._running: _Running | None = None
+        self._threads = {
+            kind: ThreadPoolExecutor(max_workers=1, thread_name_prefix=kind.value) for kind in _Kind
+        }
+        self._running: dict[_Kind, _Running] = {}
         self._limit_bytes = memory_limit()
         # Arrangements of which a file is damaged: nothing of them can be trusted.
         self._damaged: WeakKeyDictionary[Arrangement, DamagedRun] = WeakKeyDictionary()
         # What each arrangement had in memory when it was looked after last.
         self._bytes: WeakKeyDictionary[Arrangement, int] = WeakKeyDictionary()
+        # The runs of each of which it is known that no large merge is due.
+        self._at_rest: WeakKeyDictionary[Arrangement, Sequence[Run]] = WeakKeyDictionary()
 
     def look_after(self, arrangements: Iterable[Arrangement]) -> None:
-        """Take over a finished merge; start the next one; hold ticks back if merges lag behind.
+        """Take over finished merges; start the next ones; hold ticks back if merges lag behind.
 
         Raises DamagedRun if one of these arrangements must be built again.
         """
-        if self._running is not None and self._running.future.done():
-            self.wait()
+        if self._running:
+            self._take_over_finished()
         grown = False
         for arrangement in arrangements:
             levels = arrangement.levels
             waiting = len(levels.frozen)
             # The newest layer alone is frozen long before it overflows.
             if waiting and (waiting > MOST_WAITING or _overflows(levels)):
-                self.wait()
+                self._finish(_Kind.SMALL)
             if self._damaged and arrangement in self._damaged:
                 raise self._damaged[arrangement]
-            if waiting and self._running is None:
-                self._start(arrangement)
+            if len(levels.runs) > 1 and _Kind.LARGE not in self._running:
+                self._merge_large(arrangement)
+            if waiting and _Kind.SMALL not in self._running:
+                self._start(_Kind.SMALL, arrangement, small_merge(levels, arrangement.since))
             grown |= self._measure(arrangement)
         if grown and self._too_much():
             self._spill()
@@ -93,48 +108,86 @@ class Merging:
 
     def _spill(self) -> None:
         """Write what lies in memory, largest first, until half of what may be there is left."""
-        self.wait()
+        self._finish(_Kind.SMALL)
         for arrangement in sorted(self._bytes, key=self._bytes.__getitem__, reverse=True):
             enough = min(self._limit_bytes, MAX_RUN_BYTES) // 2
             if sum(self._bytes.values()) <= enough:
                 break
-            arrangement.levels.freeze()
-            self._start(arrangement, spill=True)
-            self.wait()
-            self._bytes[arrangement] = memory_bytes(arrangement.levels)
+            levels = arrangement.levels
+            levels.freeze()
+            self._start(
+                _Kind.SMALL, arrangement, small_merge(levels, arrangement.since, spill=True)
+            )
+            self._finish(_Kind.SMALL)
+            self._bytes[arrangement] = memory_bytes(levels)
 
-    def _start(self, arrangement: Arrangement, *, spill: bool = False) -> None:
-        plan = arrangement.levels.merge_plan(arrangement.since, spill=spill)
+    def _merge_large(self, arrangement: Arrangement) -> None:
+        runs = arrangement.levels.runs
+        if self._at_rest.get(arrangement) is not runs:
+            self._start(
+                _Kind.LARGE, arrangement, large_merge(arrangement.levels, arrangement.since)
+            )
+            if _Kind.LARGE not in self._running and not arrangement.levels.taken.runs:
+                self._at_rest[arrangement] = runs
+
+    def _start(self, kind: _Kind, arrangement: Arrangement, plan: MergePlan | None) -> None:
         if plan is not None:
-            self._running = _Running(arrangement, plan, self._thread.submit(merge, plan))
+            future = self._threads[kind].submit(_merge, plan)
+            self._running[kind] = _Running(arrangement, plan, future)
+
+    def _take_over_finished(self) -> None:
+        for kind in [kind for kind, running in self._running.items() if running.future.done()]:
+            self._finish(kind)
 
     def wait(self) -> None:
-        """Let the merge that runs finish, if one does.
+        """Let all merges that run finish."""
+        for kind in _Kind:
+            self._finish(kind)
 
-        A disk that cannot be written to costs memory, not the dataflow: the layers stay, and the
-        next call tries again.
+    def settle(self, arrangements: Collection[Arrangement]) -> None:
+        """Let merges of these finish, before one of them is let go."""
+        for kind in [
+            k for k, running in self._running.items() if running.arrangement in arrangements
+        ]:
+            self._finish(kind)
+
+    def _finish(self, kind: _Kind) -> None:
+        """Let the merge of this kind finish, if one runs.
+
+        A disk that cannot be written to costs memory, not the dataflow: what was to be merged
+        stays, and the next call tries again.
         """
-        running, self._running = self._running, None
+        running = self._running.pop(kind, None)
         if running is None:
             return
+        levels = running.arrangement.levels
         try:
-            run = running.future.result()
+            merged = running.future.result()
         except OSError as error:
-            running.arrangement.levels.give_up()
+            levels.give_up(running.plan)
             log.error("merge failed", path=str(running.plan.path), reason=str(error))
         except DamagedRun as damage:
             self._damaged[running.arrangement] = damage
             log.error("run is damaged", reason=str(damage))
         else:
-            running.arrangement.levels.swap(running.plan, run)
-            if not running.plan.in_memory:
-                # What merging took would else stay with the process.
-                give_back()
+            levels.swap(running.plan, merged)
+            if running.plan.runs:
+                # Letting go of what is mapped takes long too: the thread's is the last look at it.
+                self._threads[kind].submit(remove_files, running.plan.runs)
 
     def close(self) -> None:
-        """End the thread."""
+        """End the threads."""
         self.wait()
-        self._thread.shutdown()
+        for thread in self._threads.values():
+            thread.shutdown()
+
+
+def _merge(plan: MergePlan) -> Sequence[Source]:
+    merged = merge(plan)
+    if not plan.in_memory:
+        # What it took would else stay with the process.
+        give_back()
+    return merged
 
 
 def _overflows(levels: Levels) -> bool:
@@ -143,6 +196,9 @@ def _overflows(levels: Levels) -> bool:
 
 def merge_now(arrangement: Arrangement) -> None:
     """Write and merge what waits, on the caller's thread."""
-    plan = arrangement.levels.merge_plan(arrangement.since)
-    if plan is not None:
-        arrangement.levels.swap(plan, merge(plan))
+    levels = arrangement.levels
+    for due in (small_merge, large_merge):
+        plan = due(levels, arrangement.since)
+        if plan is not None:
+            levels.swap(plan, merge(plan))
+            remove_files(plan.runs)

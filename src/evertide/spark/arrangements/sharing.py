@@ -8,7 +8,7 @@ Nothing is merged that one of them still tells apart.
 """
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -146,8 +146,8 @@ def can_take_over(reader: Reader, other: Reader) -> bool:
 class Sharing:
     """All readers of one evaluator, by what they read."""
 
-    def __init__(self, settle: Callable[[], None]) -> None:
-        """`settle` ends what works on arrangements beside the ticks, before one is let go."""
+    def __init__(self, settle: Callable[[Collection[Arrangement]], None]) -> None:
+        """`settle` ends what works on these beside the ticks, before one is let go."""
         self._settle = settle
         self._of_dataflow: dict[GlobalId, Mapping[Reader, Contents]] = {}
         self._by_contents: dict[Contents, list[Reader]] = {}
@@ -176,7 +176,7 @@ class Sharing:
             first, *others = equal
             for reader in others:
                 if can_take_over(reader, first):
-                    self._settle()
+                    self._settle((reader.arrangement,))
                     reader.take_over(first)
 
 
