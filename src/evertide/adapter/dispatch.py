@@ -49,6 +49,7 @@ from evertide.adapter.writing.transact import (
 )
 from evertide.adapter.writing.write import run_delete, run_insert, run_update
 from evertide.catalog.snapshot import Snapshot
+from evertide.controller.storage import CollectionDropped
 from evertide.expr.scalar import Literal
 from evertide.sql.plan.clusters.plans import (
     AlterClusterProfilePlan,
@@ -123,7 +124,11 @@ class Request:
 
 async def dispatch(request: Request, session: Session, env: Environment) -> Response:
     """Run a plan. EXECUTE does not come here: the connection replaces it by what it names."""
-    return with_names(await _run(request, session, env), request.snapshot, session)
+    try:
+        response = await _run(request, session, env)
+    except CollectionDropped as dropped:
+        raise dropped.named(request.snapshot) from dropped
+    return with_names(response, request.snapshot, session)
 
 
 async def _run(request: Request, session: Session, env: Environment) -> Response:

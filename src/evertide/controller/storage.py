@@ -18,6 +18,7 @@ from evertide.persist.push.watch import Signal
 from evertide.persist.spark_input import PartFiles, part_files
 from evertide.persist.state import ShardState
 from evertide.persist.txn import Txns
+from evertide.vocab.errors import UndefinedTable
 from evertide.vocab.ids import GlobalId, ShardId
 from evertide.vocab.timestamp import Timestamp, step_back
 from evertide.vocab.update import Update
@@ -81,6 +82,21 @@ def may_look_at_time(item: Item, snapshot: Snapshot) -> bool:
         below = (snapshot.items.get(item_id) for item_id in one.reads)
         waiting += [view for view in below if view is not None and view.shard_id is None]
     return False
+
+
+class CollectionDropped(UndefinedTable):
+    """It was dropped, so what somebody waits for will never be known of it."""
+
+    def __init__(self, global_id: GlobalId, name: str | None = None) -> None:
+        called = name or str(global_id)
+        super().__init__(f"query could not complete because relation {called} was dropped")
+        self._global_id = global_id
+
+    def named(self, snapshot: Snapshot) -> "CollectionDropped":
+        """The same, by the name under which it was read."""
+        item = snapshot.item_of(self._global_id)
+        name = None if item is None else snapshot.qualified_name(item)
+        return CollectionDropped(self._global_id, name)
 
 
 class Following:
@@ -202,7 +218,7 @@ class Storage:
         return sum(batch.rows for batch in state.batches)
 
     async def wait_for_upper(self, collection: Import, beyond: Timestamp) -> Timestamp:
-        """Return the upper once it is beyond the timestamp."""
+        """Return the upper once it is beyond the timestamp, or raise CollectionDropped."""
         if collection.is_table:
             return await self._txns.wait_for_upper(beyond)
         upper = (await self._persist.state(collection.shard_id)).upper
@@ -212,8 +228,16 @@ class Storage:
             return upper
         watched = (self._txns.shard_id, *shards_below(collection))
         return await self._persist.watch.until(
-            watched, lambda: self.upper(collection), lambda upper: upper > beyond
+            watched, lambda: self._upper_to_come(collection, beyond), lambda upper: upper > beyond
         )
+
+    async def _upper_to_come(self, collection: Import, beyond: Timestamp) -> Timestamp:
+        """How far it is by now; nobody appends to what was dropped."""
+        look = await self.look([collection])
+        upper = look.upper(collection)
+        if upper <= beyond and look.state(collection).forgotten:
+            raise CollectionDropped(collection.global_id)
+        return upper
 
     async def contents(self, collection: Import, as_of: Timestamp) -> Contents:
         """What it holds at the timestamp; waits until that is known."""

@@ -12,9 +12,10 @@ from evertide.adapter.environment import Environment
 from evertide.adapter.reading.at_leisure import worked_out
 from evertide.adapter.reading.by_replica import by_spark
 from evertide.adapter.reading.domain import hold_domain, read_domain
+from evertide.adapter.reading.fetching import fetch_leaf
 from evertide.adapter.reading.leaves import HeldLeaf, Leaf, ShardLeaf
 from evertide.adapter.reading.question import Question, Read
-from evertide.adapter.reading.read import compute_rows, fetch_leaf, plan_read, read_plan
+from evertide.adapter.reading.read import compute_rows, plan_read, read_plan
 from evertide.adapter.reading.selection import Found, find_rows
 from evertide.adapter.session import Session
 from evertide.adapter.temporary.tables import row_count
