@@ -27,6 +27,7 @@ from evertide.spark.operators.arrange import Wanted
 from evertide.spark.operators.delta import ErrorEntry, Room
 from evertide.spark.operators.grouping.reduce import ReduceOperator
 from evertide.spark.operators.grouping.reduce_columns import ReduceColumns
+from evertide.spark.operators.temporal import earliest
 from evertide.spark.partitions.running import PartitionPlan
 from evertide.spark.partitions.share import Share
 from evertide.spark.running_plan import RunningPlan
@@ -126,7 +127,7 @@ class Evaluator:
             self._merging.look_after(plan.arrangements)
             give_back()
         self._sharing.bring_together(dataflow_id)
-        self.due[dataflow_id] = plan.due()
+        self.due[dataflow_id] = earliest(plan.futures)
         return output
 
     def peek(
@@ -210,7 +211,7 @@ class Evaluator:
             running = self._plans[dataflow_id]
             restore_plan(directory, saved, running)
             running.constants_at = None if saved.constants_at is None else upper
-            self.due[dataflow_id] = running.due()
+            self.due[dataflow_id] = earliest(running.futures)
         return {dataflow_id: plan.upper for dataflow_id, plan in self._plans.items()}
 
     def close(self) -> None:

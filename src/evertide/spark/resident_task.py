@@ -56,7 +56,7 @@ from evertide.spark.channel import (
 from evertide.spark.operators.arrange import Wanted
 from evertide.spark.operators.changes import delta_of
 from evertide.spark.partitions.coding import encode_delta
-from evertide.spark.partitions.evaluator import TaskEvaluator
+from evertide.spark.partitions.evaluator import KeepFailed, TaskEvaluator
 from evertide.spark.partitions.received import ReceivedFiles
 from evertide.spark.partitions.running import StageTurn
 from evertide.spark.partitions.share import Share
@@ -172,9 +172,13 @@ class Service:
         self._evaluator = evaluator
         self._received = received
         self._shapes: dict[GlobalId, _Shape] = {}
+        # Those whose state could not take in what was told.
+        self._broken: dict[str, FailedReply] = {}
 
     def run(self, channel: BlockingChannel) -> None:
-        """Until the driver closes its end. Garbage is collected while nobody waits for a reply."""
+        """Until the driver closes its end. State takes changes in, and garbage is collected, while
+        nobody waits for a reply.
+        """
         while (request := channel.receive()) is not None:
             with self._evaluator.garbage.left_alone():
                 reply = self.answer(request)
@@ -183,10 +187,16 @@ class Service:
                 except FrameTooLarge as error:
                     # Nothing of it was sent: what is too large for one answer is its own failure.
                     channel.send(FailedReply(type(error).__name__, str(error), ""))
+                self._take_in()
 
     def answer(self, request: Request) -> Reply:
         """A bug met by one dataflow must not take the others' state with it."""
+        self._take_in()
         try:
+            if isinstance(request, CreateRequest | LoadRequest | DropRequest):
+                self._broken.pop(request.dataflow_id, None)
+            if (broken := self._broken.get(request.dataflow_id)) is not None:
+                return broken
             return self._answer(request)
         except BelowSince as refusal:
             return BelowSinceReply(refusal.as_of, refusal.since)
@@ -195,7 +205,14 @@ class Service:
         except LookupRefused as refusal:
             return RefusedReply(str(refusal))
         except Exception as error:  # noqa: BLE001  # this loop owns the task
-            return FailedReply(type(error).__name__, str(error), traceback.format_exc())
+            return _failed(error)
+
+    def _take_in(self) -> None:
+        """What was told is state from now on. If that fails, whoever asks next is told."""
+        try:
+            self._evaluator.keep()
+        except KeepFailed as failed:
+            self._broken[failed.dataflow_id] = _failed(failed.__cause__ or failed)
 
     def _answer(self, request: Request) -> Reply:
         dataflow_id = GlobalId(request.dataflow_id)
@@ -261,7 +278,7 @@ class Service:
             for g, encoded in request.inputs.items()
         }
         lower, upper = Timestamp(request.lower), Timestamp(request.upper)
-        output = self._evaluator.tick(dataflow_id, inputs, lower, upper)
+        output = self._evaluator.begin(dataflow_id, inputs, lower, upper)
         reply = tick_reply(to_batch(desc_of(shape.output), output))
         due = self._evaluator.due.get(dataflow_id)
         return reply if due is None else msgspec.structs.replace(reply, due=due)
@@ -294,6 +311,11 @@ class Service:
             keys = [row for row, _ in decode_rows(types, request.keys)[0]]
         rows, errors = self._evaluator.peek(dataflow_id, keys, Timestamp(request.as_of))
         return UpdatesReply(encode_rows(rows, errors))
+
+
+def _failed(error: BaseException) -> FailedReply:
+    trace = "".join(traceback.format_exception(error))
+    return FailedReply(type(error).__name__, str(error), trace)
 
 
 def tick_reply(output: UpdateBatch) -> UpdatesReply:

@@ -1,7 +1,8 @@
 """One dataflow's plan with its state: what the evaluator keeps per dataflow."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import assert_never
+from functools import partial
+from typing import NamedTuple, assert_never
 
 from evertide.dataflow.delta_plan import (
     ArrangeNode,
@@ -51,7 +52,7 @@ from evertide.spark.operators.stateless import (
     NegateOperator,
     UnionOperator,
 )
-from evertide.spark.operators.temporal import Future, TemporalFilterOperator
+from evertide.spark.operators.temporal import Future, TemporalFilterOperator, earliest
 from evertide.spark.operators.window import WindowOperator
 from evertide.spark.partitions.operators import LookupOperator, ReceivedOperator
 from evertide.vocab.ids import GlobalId
@@ -61,6 +62,13 @@ from evertide.vocab.update import Update
 StatefulOperator = (
     ArrangeOperator | ReduceOperator | ReduceColumns | RegroupOperator | TemporalFilterOperator
 )
+
+
+class Begun(NamedTuple):
+    """A tick's output, and how to let the state take the changes in."""
+
+    output: Sequence[Update]
+    keep: Callable[[], None]
 
 
 class RunningPlan:
@@ -165,27 +173,35 @@ class RunningPlan:
         operators = self.stateful.values()
         return [op.future for op in operators if isinstance(op, TemporalFilterOperator)]
 
-    def due(self) -> Timestamp | None:
-        """When the output may change next though no input does; None: never."""
-        return min((ts for f in self.futures if (ts := f.due()) is not None), default=None)
-
     def tick(
         self, inputs: Mapping[GlobalId, Sequence[Update]], lower: Timestamp, upper: Timestamp
     ) -> Sequence[Update]:
         """The output's changes at lower <= ts < upper. If anything raises, nothing has changed."""
+        begun = self.begin(inputs, lower, upper)
+        begun.keep()
+        return begun.output
+
+    def begin(
+        self, inputs: Mapping[GlobalId, Sequence[Update]], lower: Timestamp, upper: Timestamp
+    ) -> "Begun":
+        """The same, while all is as before until it is kept, which must come next."""
         due = self.check_span(lower, upper)
         given = {global_id: delta_of(updates) for global_id, updates in inputs.items() if updates}
         _check_times(given, lower, upper)
         output: Sequence[Update] = []
-        if given or self.constants_at is not None or (due is not None and due < upper):
+        steps = bool(given) or self.constants_at is not None or (due is not None and due < upper)
+        if steps:
             output = self._changes(Tick(given, self.constants_at, upper))
+        return Begun(output, partial(self._keep, upper, steps=steps))
+
+    def _keep(self, upper: Timestamp, *, steps: bool) -> None:
+        if steps:
             for operator in self.stateful.values():
                 operator.commit(upper)
             if self.index is not None:
                 self.index.commit(upper)
         self.constants_at = None
         self.upper = upper
-        return output
 
     def check_span(self, lower: Timestamp, upper: Timestamp) -> Timestamp | None:
         """Whether a tick may go from here to there; gives when something is due."""
@@ -193,7 +209,7 @@ class RunningPlan:
         assert lower >= self.upper, f"a tick from {lower} goes back behind {self.upper}"
         assert self.constants_at in (None, lower), f"the first tick starts at {self.constants_at}"
         assert lower < upper, "a tick has at least one timestamp"
-        due = self.due()
+        due = earliest(self.futures)
         assert due is None or due >= lower, f"what was due at {due} was passed over"
         return due
 

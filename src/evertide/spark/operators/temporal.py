@@ -100,6 +100,11 @@ class Future:
         return row if self._identity is None else self._identity(row)
 
 
+def earliest(futures: Iterable[Future]) -> Timestamp | None:
+    """When the first change of all of them is due; None: none is."""
+    return min((ts for future in futures if (ts := future.due()) is not None), default=None)
+
+
 class TemporalFilterOperator:
     """Gives what becomes due in the tick, and keeps what is due later."""
 
