@@ -16,7 +16,7 @@ import pytest
 
 from evertide.expr.columnar.batch import Entry
 from evertide.expr.row_key import column_encoder
-from evertide.spark.arrangements import due_merges, levels, merging
+from evertide.spark.arrangements import levels, merging
 from evertide.spark.arrangements.arrangement import Arrangement
 from evertide.spark.arrangements.due_merges import large_merge
 from evertide.spark.arrangements.levels import MergePlan, Source, merge
@@ -36,7 +36,7 @@ MOST_BYTES = 8_000
 def small_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """The largest run holds a few hundred entries."""
     monkeypatch.setattr(levels, "MAX_RUN_BYTES", MOST_BYTES)
-    monkeypatch.setattr(due_merges, "LARGE_BYTES", MOST_BYTES // 2)
+    monkeypatch.setattr(levels, "LARGE_BYTES", MOST_BYTES // 2)
 
 
 def made(entries: Sequence[Entry]) -> pa.Table:

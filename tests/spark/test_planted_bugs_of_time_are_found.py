@@ -96,7 +96,8 @@ def test_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: Plant)
 
 def test_a_time_that_is_not_told_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody ticks for what is due."""
-    monkeypatch.setattr("evertide.spark.running_plan.RunningPlan.due", lambda _: None)
+    for module in ("evaluate", "running_plan"):
+        monkeypatch.setattr(f"evertide.spark.{module}.earliest", lambda _: None)
     with pytest.raises(AssertionError):
         tick_many(tmp_path)
 

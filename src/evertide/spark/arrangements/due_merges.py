@@ -5,14 +5,17 @@ geometrically and the number of levels stays logarithmic; so it is with layers i
 """
 
 from collections.abc import Sequence
-from typing import Final
 
-from evertide.spark.arrangements.levels import GROWTH, Frozen, Levels, MergePlan, memory_bytes
+from evertide.spark.arrangements.levels import (
+    GROWTH,
+    Frozen,
+    Levels,
+    MergePlan,
+    large_bytes,
+    memory_bytes,
+)
 from evertide.spark.arrangements.ranges import levels_of
 from evertide.spark.arrangements.runs import Run
-
-# Merges of more than this take long, and are done apart from those that ticks may wait for.
-LARGE_BYTES: Final = 32 << 20
 
 
 def small_merge(levels: Levels, since: int, *, spill: bool = False) -> MergePlan | None:
@@ -27,11 +30,11 @@ def small_merge(levels: Levels, since: int, *, spill: bool = False) -> MergePlan
     if records < levels.spill_records and not spill:
         few = _of_one_size(layers)
         return levels.plan(few, (), since, in_memory=True) if len(few) > 1 else None
-    volume = memory_bytes(levels)
+    volume, most = memory_bytes(levels), large_bytes()
     taken: list[Run] = []
     for run in reversed(levels.runs):
         volume += run.file_bytes
-        if run in levels.taken.runs or run.length > 2 * records or volume > LARGE_BYTES:
+        if run in levels.taken.runs or run.length > 2 * records or volume > most:
             break
         records += run.length
         taken.insert(0, run)
@@ -52,7 +55,7 @@ def large_merge(levels: Levels, since: int) -> MergePlan | None:
         records += length
         taken = [*level, *taken]
     volume = sum(run.file_bytes for run in taken)
-    if len(taken) == len(newest) or volume <= LARGE_BYTES:
+    if len(taken) == len(newest) or volume <= large_bytes():
         return None
     return levels.plan((), tuple(taken), since)
 

@@ -23,7 +23,7 @@ from evertide.expr.columnar.batch import Entry
 from evertide.expr.relation import Types
 from evertide.spark.arrangements.column_layer import ColumnLayer, layer_of_table, put_together
 from evertide.spark.arrangements.layer import Layer
-from evertide.spark.arrangements.memory import memory_limit
+from evertide.spark.arrangements.memory import give_back, memory_limit
 from evertide.spark.arrangements.merge_runs import merge_tables
 from evertide.spark.arrangements.ranges import in_ranges
 from evertide.spark.arrangements.recent import Recent
@@ -34,6 +34,8 @@ Source: TypeAlias = ColumnLayer | Run
 
 # Arrow counts the bytes of a text column with 32 bits; larger runs are not made.
 MAX_RUN_BYTES: Final = 1 << 30
+# Merges of more than this take long, and are done apart from those that ticks may wait for.
+LARGE_BYTES: Final = 32 << 20
 # The same where it lies in columns.
 COLUMN_ENTRY_BYTES: Final = 80
 # A layer of so many entries is written as a run; smaller ones stay in memory.
@@ -209,6 +211,8 @@ def merge(plan: MergePlan) -> Sequence[Source]:
                 made.append(layer_of_table(plan.types, merged))
             else:
                 made.append(write_run(plan.piece_path(number), plan.types, merged))
+                del merged
+                give_back()  # what it took would else stay with the process
     except BaseException:
         remove_files(made)
         raise
@@ -223,8 +227,17 @@ def remove_files(runs: Sequence[Source]) -> None:
 
 
 def most_run_bytes() -> int:
-    """Merging takes some times as much memory as the run that it makes."""
-    return min(MAX_RUN_BYTES, 5 * memory_limit() // 2)
+    """Merging takes some times as much memory as what it makes, and there may be two merges."""
+    return _most_merged_bytes() - large_bytes()
+
+
+def large_bytes() -> int:
+    """From here on a merge is apart from those that ticks may wait for."""
+    return min(LARGE_BYTES, _most_merged_bytes() // 4)
+
+
+def _most_merged_bytes() -> int:
+    return min(MAX_RUN_BYTES, 2 * memory_limit())
 
 
 def write_snapshot(directory: Path, name: str, captured: MergePlan) -> Manifest:

@@ -26,7 +26,7 @@ from evertide.spark.arrangements.levels import (
     merge,
     remove_files,
 )
-from evertide.spark.arrangements.memory import give_back, memory_limit
+from evertide.spark.arrangements.memory import memory_limit
 from evertide.spark.arrangements.runs import DamagedRun, Run
 
 # Layers of one arrangement that may wait to be written before a tick waits for them.
@@ -132,7 +132,7 @@ class Merging:
 
     def _start(self, kind: _Kind, arrangement: Arrangement, plan: MergePlan | None) -> None:
         if plan is not None:
-            future = self._threads[kind].submit(_merge, plan)
+            future = self._threads[kind].submit(merge, plan)
             self._running[kind] = _Running(arrangement, plan, future)
 
     def _take_over_finished(self) -> None:
@@ -180,14 +180,6 @@ class Merging:
         self.wait()
         for thread in self._threads.values():
             thread.shutdown()
-
-
-def _merge(plan: MergePlan) -> Sequence[Source]:
-    merged = merge(plan)
-    if not plan.in_memory:
-        # What it took would else stay with the process.
-        give_back()
-    return merged
 
 
 def _overflows(levels: Levels) -> bool:
