@@ -181,10 +181,15 @@ def test_a_large_merge_that_fails_leaves_nothing_behind(
         work.wait()
     assert written == 3
     assert sorted(path.name for path in tmp_path.iterdir()) == files
+    merged = len(kept.levels.runs)
+    work.look_after([kept])
+    work.wait()
+    assert len(kept.levels.runs) == merged, "it is not tried again and again"
+    kept.levels.load_table(made([((i + 1_000, "x" * 50), 1, 1) for i in range(500)]))
     work.look_after([kept])
     work.close()
     assert len(levels_of(kept.levels.runs)) == 1
-    assert len(kept.scan(Timestamp(1))) == 1_000
+    assert len(kept.scan(Timestamp(1))) == 1_500
 
 
 def test_a_merge_takes_little_more_than_a_run_at_a_time(

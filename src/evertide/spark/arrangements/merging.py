@@ -155,7 +155,7 @@ class Merging:
         """Let the merge of this kind finish, if one runs.
 
         A disk that cannot be written to costs memory, not the dataflow: what was to be merged
-        stays, and the next call tries again.
+        stays, and the next call tries again; with large runs once there are others.
         """
         running = self._running.pop(kind, None)
         if running is None:
@@ -165,6 +165,7 @@ class Merging:
             merged = running.future.result()
         except OSError as error:
             levels.give_up(running.plan)
+            self._at_rest[running.arrangement] = levels.runs
             log.error("merge failed", path=str(running.plan.path), reason=str(error))
         except DamagedRun as damage:
             self._damaged[running.arrangement] = damage
