@@ -183,7 +183,7 @@ class RunningPlan:
 
     def begin(
         self, inputs: Mapping[GlobalId, Sequence[Update]], lower: Timestamp, upper: Timestamp
-    ) -> "Begun":
+    ) -> Begun:
         """The same, while all is as before until it is kept, which must come next."""
         due = self.check_span(lower, upper)
         given = {global_id: delta_of(updates) for global_id, updates in inputs.items() if updates}

@@ -59,7 +59,6 @@ class TaskEvaluator(Evaluator):
         try:
             begun.keep()
             self._sharing.bring_together(dataflow_id)
-            self.due[dataflow_id] = earliest(plan.futures)
             self._merging.look_after(plan.arrangements)
         except Exception as error:
             raise KeepFailed(dataflow_id) from error
