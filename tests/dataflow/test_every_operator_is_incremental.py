@@ -36,6 +36,7 @@ OPERATORS = {
     "string_agg": "SELECT a, string_agg(c, ',') FROM t GROUP BY a",
     "array_agg": "SELECT a, array_agg(b) FROM t GROUP BY a",
     "jsonb_agg": "SELECT a, jsonb_agg(j) FROM t GROUP BY a",
+    "order in an aggregate": "SELECT a, array_agg(c ORDER BY b DESC) FROM t GROUP BY a",
     "distinct in an aggregate": "SELECT a, count(DISTINCT b) FROM t GROUP BY a",
     "filter of an aggregate": "SELECT a, sum(b) FILTER (WHERE b > 1) FROM t GROUP BY a",
     "having": "SELECT a FROM t GROUP BY a HAVING count(*) > 1",

@@ -9,8 +9,9 @@ from evertide.expr.codec import decode_relation, encode_relation
 from evertide.expr.functions import made
 from evertide.expr.functions.aggregate import packing
 from evertide.expr.functions.cast import find_cast
+from evertide.expr.functions.in_order import in_order, made_of, place_of, placed
 from evertide.expr.functions.made_aggregate import made_aggregates, made_table_functions
-from evertide.expr.functions.row import AggregateFunction
+from evertide.expr.functions.row import Accumulator, AggregateFunction
 from evertide.expr.functions.rows import TABLE_FUNCTION_ROWS, table_function_by_signature
 from evertide.expr.functions.table import AGGREGATE_FUNCTIONS, by_signature
 from evertide.expr.functions.type_groups import EVERY_TYPE
@@ -79,6 +80,26 @@ def test_every_aggregate_of_the_table_and_what_packs_its_arguments() -> None:
         assert pack is None or by_signature(pack.signature) is pack
     for function in TABLE_FUNCTION_ROWS:
         assert table_function_by_signature(function.signature) is function
+
+
+@pytest.mark.parametrize("held", EVERY_TYPE, ids=str)
+def test_every_place_of_an_argument(held: SqlType) -> None:
+    for sql_type in (held, *containers(held)):
+        for function in (place_of(sql_type), placed(sql_type)):
+            assert by_signature(function.signature) is function
+
+
+def test_every_aggregate_that_is_asked_for_an_order() -> None:
+    made_ones = [row for held in (INT4, array_of(TEXT)) for row in aggregates_of(held)]
+    found = [row for row in (*AGGREGATE_FUNCTIONS, *made_ones) if row.finish_rows is not None]
+    assert {row.accumulator for row in found} == {Accumulator.ROWS}
+    for aggregate in found:
+        pack = packing(aggregate)
+        argument = aggregate.arguments[0] if pack is None else pack.result
+        for distinct in (False, True):
+            ordered = in_order(aggregate, argument, distinct=distinct)
+            assert by_signature(ordered.signature) is ordered
+            assert made_of(ordered) == (aggregate, distinct)
 
 
 def test_every_step_of_every_cast() -> None:

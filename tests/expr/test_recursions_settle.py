@@ -7,7 +7,8 @@ import pytest
 
 from evertide.expr.budget import Budget
 from evertide.expr.codec import decode_relation, encode_relation
-from evertide.expr.interpret import Collection, Counted, consolidated, evaluate
+from evertide.expr.group_rows import Counted, consolidated
+from evertide.expr.interpret import Collection, evaluate
 from evertide.expr.recursion import MOST_ITERATIONS, split_recursion
 from evertide.expr.relation import (
     Apply,

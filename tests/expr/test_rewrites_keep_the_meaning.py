@@ -7,7 +7,8 @@ from random import Random
 import pytest
 
 from evertide.expr.compile import compile_scalar
-from evertide.expr.interpret import Collection, consolidated, evaluate
+from evertide.expr.group_rows import consolidated
+from evertide.expr.interpret import Collection, evaluate
 from evertide.expr.relation import Apply, Map, OuterJoin, Relation
 from evertide.expr.relation_walk import in_order_of_use
 from evertide.expr.scalar import And, OuterColumn

@@ -5,7 +5,8 @@ from itertools import pairwise
 from random import Random
 
 from evertide.dataflow.delta_plan import DeltaPlan
-from evertide.expr.interpret import Collection, consolidated, evaluate
+from evertide.expr.group_rows import consolidated
+from evertide.expr.interpret import Collection, evaluate
 from evertide.expr.relation import Relation, Types
 from evertide.expr.row_key import identity_function
 from evertide.expr.scalar import Literal

@@ -18,6 +18,7 @@ from evertide.expr.functions.table import AGGREGATE_FUNCTIONS, by_signature
 from evertide.expr.interpret import Collection
 from evertide.expr.relation import (
     AggregateCall,
+    ArgumentOrder,
     Constant,
     Distinct,
     Filter,
@@ -282,7 +283,21 @@ class _Maker:
         argument = None if not arguments else arguments[0]
         if pack is not None:
             argument = Call(pack, arguments, pack.result)
-        return AggregateCall(function, argument, bool(arguments) and self.random.random() < 0.3)
+        distinct = bool(arguments) and self.random.random() < 0.3
+        order: tuple[ArgumentOrder, ...] = ()
+        if function.finish_rows is not None and function.name not in ("min", "max"):
+            order = self._argument_order(types, arguments if distinct else ())
+        return AggregateCall(function, argument, distinct, order)
+
+    def _argument_order(
+        self, types: Types, arguments: tuple[Scalar, ...]
+    ) -> tuple[ArgumentOrder, ...]:
+        """By some of these arguments, or by anything if there are none."""
+        if self.random.random() < 0.5:
+            return ()
+        count = self.random.randint(1, 2)
+        keys = arguments[:count] or [self._scalar(types, t, 1) for t in self._types(count)]
+        return tuple(ArgumentOrder(key, self._coin(), self._coin()) for key in keys)
 
     def _distinct(self, source: Relation) -> Relation:
         return Distinct(source)

@@ -9,7 +9,8 @@ from evertide.dataflow.delta import delta_plan
 from evertide.dataflow.delta_plan import DeltaPlan, RecomputeNode
 from evertide.dataflow.plan_codec import decode_plan, encode_plan
 from evertide.expr.budget import Budget
-from evertide.expr.interpret import Collection, Counted, consolidated, evaluate
+from evertide.expr.group_rows import Counted, consolidated
+from evertide.expr.interpret import Collection, evaluate
 from evertide.expr.recursion import split_recursion
 from evertide.expr.relation import (
     Constant,

@@ -83,14 +83,24 @@ AGGREGATES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "n": ("sum({n})", "max({n})", "sum(DISTINCT {n})", "min({n})"),
     "f": ("sum({f})", "max({f})", "min({f})", "avg({f})", "stddev({f})"),
-    "t": ("max({t})", "min({t})", "string_agg({t}, ',' ORDER BY {same})"),
+    "t": (
+        "max({t})", "min({t})", "string_agg({t}, ',' ORDER BY {same})",
+        "string_agg({t}, ',' ORDER BY {n} DESC, {first})",
+    ),
     "s": ("min({s})", "max({s})"),
     "w": ("max({w})", "min({w})", "sum({w})"),
     "b": ("bool_or({b})", "bool_and({b})"),
     "y": ("min({y})", "max({y})"),
-    "j": ("jsonb_agg({i} ORDER BY {same})", "jsonb_build_array(count(*))"),
+    "j": (
+        "jsonb_agg({i} ORDER BY {same})", "jsonb_build_array(count(*))",
+        "jsonb_agg({i} ORDER BY {w} DESC)",
+    ),
     "r": ("int4range(0, count(*)::int)",),
-    "l": ("array_agg({i} ORDER BY {same})", "max({l})", "min({l})"),
+    "l": (
+        "array_agg({i} ORDER BY {same})", "max({l})", "min({l})",
+        "array_agg({i} ORDER BY {f} NULLS FIRST, {t} DESC, {first})",
+        "array_agg(DISTINCT {i} ORDER BY {same} DESC)",
+    ),
 }  # fmt: skip
 AGGREGATES["d"] = AGGREGATES["i"]
 JOINS: Final = ("JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
@@ -348,11 +358,13 @@ class Maker:
                 kind, columns, depth - 1
             )
         last = filled = ""
+        again: dict[str, str] = {}
         while "{" in form:
             start = form.index("{")
             end = form.index("}", start) + 1
             placeholder = form[start:end]
-            last = last if placeholder == "{same}" else makers[placeholder]()
+            last = again.get(placeholder) or makers[placeholder]()
+            again = {"{first}": again.get("{first}", last), "{same}": last}
             filled, form = filled + form[:start] + last, form[end:]
         return filled + form
 

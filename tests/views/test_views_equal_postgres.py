@@ -41,6 +41,11 @@ QUERIES = {
         "WITH big AS (SELECT k, sum(v) AS t FROM a GROUP BY k)"
         " SELECT b.id, big.t FROM b JOIN big ON big.k = b.k WHERE big.t > 0"
     ),
+    "in_order": (
+        "SELECT k, string_agg(s, ',' ORDER BY v DESC, s) AS s, array_agg(id ORDER BY s, id) AS a,"
+        " array_agg(DISTINCT v ORDER BY v DESC NULLS LAST) AS d,"
+        " jsonb_agg(id ORDER BY v NULLS FIRST, id DESC) FILTER (WHERE v > 0) AS j FROM a GROUP BY k"
+    ),
     "top_three": "SELECT id, v FROM a ORDER BY v DESC NULLS LAST, id LIMIT 3",
 }
 
@@ -84,6 +89,8 @@ def normalised(rows: list[tuple]) -> Counter:
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, list):
+        return tuple(value)
     return round(value, 12).normalize() if isinstance(value, Decimal) else value
 
 

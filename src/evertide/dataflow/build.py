@@ -27,13 +27,14 @@ from evertide.dataflow.delta_plan import (
     inputs_of,
 )
 from evertide.dataflow.description import DataflowDescription, Export, Import
+from evertide.expr.argument_order import as_asked
 from evertide.expr.functions.row import Accumulator
 from evertide.expr.locality import interpreted_only
 from evertide.expr.relation import AggregateCall, Get, Relation
 from evertide.expr.relation_walk import in_order_of_use, scalars_of
 from evertide.expr.scalar import Scalar, SessionCall
 from evertide.expr.scalar_walk import children
-from evertide.expr.show import show_node, show_scalar, show_window_call
+from evertide.expr.show import show_aggregate, show_node, show_scalar, show_window_call
 from evertide.expr.temporal import MZ_NOW
 from evertide.expr.transform.passes import optimize_at_leisure
 from evertide.vocab.errors import FeatureNotSupported
@@ -225,17 +226,12 @@ def _reduce_lines(node: ReduceNode) -> list[str]:
     if not node.aggregates:
         keys = _scalars(node.keys)
         return [f"distinct of {node.input} by [{keys}]"]
-    calls = ", ".join(_call(call) for call in node.aggregates)
+    calls = ", ".join(show_aggregate(as_asked(call)) for call in node.aggregates)
     return [f"reduce {node.input} by [{_scalars(node.keys)}]", f"[{calls}]"]
 
 
 def _needs_rows(call: AggregateCall) -> bool:
     return call.distinct or call.function.accumulator is Accumulator.ROWS
-
-
-def _call(call: AggregateCall) -> str:
-    inside = "*" if call.argument is None else show_scalar(call.argument)
-    return f"{call.function.name}({'distinct ' if call.distinct else ''}{inside})"
 
 
 def _scalars(scalars: Iterable[Scalar]) -> str:

@@ -31,6 +31,7 @@ from evertide.dataflow.delta_plan import (
     WindowNode,
 )
 from evertide.dataflow.plan_codec import node_key
+from evertide.expr.argument_order import in_value_order
 from evertide.expr.functions.row import ScalarFunction
 from evertide.expr.functions.table import by_signature
 from evertide.expr.join_order import Extension, connected_order, inner_equivalences, offsets_of
@@ -126,7 +127,8 @@ class _Builder:
             case Join():
                 return self._join(relation)
             case Reduce(input=source, keys=keys, aggregates=aggregates):
-                return self.add(ReduceNode(self.place(source), keys, aggregates, types))
+                calls = tuple(map(in_value_order, aggregates))
+                return self.add(ReduceNode(self.place(source), keys, calls, types))
             case Distinct(input=source):
                 keys = tuple(ColumnRef(i, sql_type) for i, sql_type in enumerate(types))
                 return self.add(ReduceNode(self.place(source), keys, (), types))

@@ -8,17 +8,22 @@ several places as one object is evaluated once.
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Final, TypeAlias, assert_never, cast
+from typing import Final, TypeAlias, assert_never
 
-from evertide.expr.aggregate import evaluate_aggregate, least_error
 from evertide.expr.budget import Budget
 from evertide.expr.compile import Evaluate, compile_predicates, compile_scalar
 from evertide.expr.flat_rows import compile_flat_rows
+from evertide.expr.group_rows import (
+    Counted,
+    consolidated,
+    distinct_rows,
+    positive_rows,
+    reduce_rows,
+)
 from evertide.expr.join_rows import join_rows
 from evertide.expr.outer_columns import bind_row, free_columns
 from evertide.expr.recursion import Recursion, iterate, once_each, readers, split_recursion
 from evertide.expr.relation import (
-    AggregateCall,
     Apply,
     Constant,
     Distinct,
@@ -42,14 +47,16 @@ from evertide.expr.relation import (
     Union,
     Window,
 )
-from evertide.expr.row_key import group_key, identity_function, in_order, least, picker
-from evertide.expr.scalar import Scalar
+from evertide.expr.row_key import (
+    group_key,
+    identity_function,
+    in_order,
+    picker,
+)
 from evertide.expr.window import Windowing
-from evertide.vocab.datum import Datum, Row
+from evertide.vocab.datum import Row
 from evertide.vocab.errors import InternalError, SqlError, decode_error, encode_error
 from evertide.vocab.ids import GlobalId
-
-Counted: TypeAlias = tuple[Row, int]
 
 # Of so many rows it is worth a look whether there is anything to add up.
 _MANY_ROWS: Final = 1_000
@@ -142,22 +149,6 @@ def _in_order(found: Sequence[Counted], order: tuple[OrderKey, ...], types: Type
     return [row for row, count in counted for _ in range(count)]
 
 
-def consolidated(rows: Iterable[Counted], types: Types) -> list[Counted]:
-    """Identical rows added up, zeros dropped; in order of first sight."""
-    identity = identity_function(types)
-    sums: dict[Hashable, int] = {}
-    if identity is None:
-        for row, count in rows:
-            sums[row] = sums.get(row, 0) + count
-        return [(cast(Row, row), count) for row, count in sums.items() if count]
-    first: dict[Hashable, Row] = {}
-    for row, count in rows:
-        key = identity(row)
-        sums[key] = sums.get(key, 0) + count
-        first.setdefault(key, row)
-    return [(first[key], count) for key, count in sums.items() if count]
-
-
 def _totals(errors: Iterable[tuple[str, int]]) -> dict[str, int]:
     totals: dict[str, int] = {}
     for error, count in errors:
@@ -211,7 +202,7 @@ class _Evaluation:
             case Reduce(input=source):
                 return _reduce(relation, self.of(source))
             case Distinct(input=source):
-                return _distinct(self.of(source), source.types)
+                return _by_rows(distinct_rows, self.of(source), source.types)
             case TopK(input=source):
                 return _top_k(relation, self.of(source))
             case Window(input=source):
@@ -219,7 +210,7 @@ class _Evaluation:
             case Negate(input=source):
                 return _negate(self.of(source))
             case Threshold(input=source):
-                return _threshold(self.of(source), source.types)
+                return _by_rows(positive_rows, self.of(source), source.types)
             case Union(inputs=inputs):
                 return _union([self.of(source) for source in inputs], relation.types)
             case OuterJoin():
@@ -319,127 +310,14 @@ def _join(join: Join, sources: list[Collection], budget: Budget) -> Collection:
 
 
 def _reduce(reduce: Reduce, source: Collection) -> Collection:
-    """Group, then aggregate. A row whose key or argument fails is an error instead of a member."""
-    keys = [compile_scalar(key) for key in reduce.keys]
-    arguments = [
-        None if scalar is None else compile_scalar(scalar)
-        for call in reduce.aggregates
-        for scalar in _member_scalars(call)
-    ]
-    errors = list(source.errors)
-    members: list[Counted] = []
-    for row, count in source.rows:
-        try:
-            found = [evaluate(row) for evaluate in keys]
-            found += [None if evaluate is None else evaluate(row) for evaluate in arguments]
-        except SqlError as error:
-            errors.append((encode_error(error), count))
-            continue
-        members.append((tuple(found), count))
-    rows: list[Counted] = []
-    for group in _groups(members, _member_types(reduce), len(reduce.keys)):
-        try:
-            rows.append((_reduced_row(reduce, group), 1))
-        except SqlError as error:
-            errors.append((encode_error(error), 1))
-    return Collection(rows, errors)
+    rows, errors = reduce_rows(reduce, source.rows)
+    return Collection(rows, source.errors + errors)
 
 
-def _member_types(reduce: Reduce) -> Types:
-    """Keys, then arguments with their order; count(*) has a column too, always NULL."""
-    return tuple(key.type for key in reduce.keys) + tuple(
-        call.type if scalar is None else scalar.type
-        for call in reduce.aggregates
-        for scalar in _member_scalars(call)
-    )
-
-
-def _member_scalars(call: AggregateCall) -> tuple[Scalar | None, ...]:
-    return (call.argument, *(order.key for order in call.order))
-
-
-def _groups(members: list[Counted], types: Types, width: int) -> Iterable[list[Counted]]:
-    """Members with equal first columns, consolidated; groups without rows are left out."""
-    key = group_key(types, tuple(range(width)))
-    groups: dict[Hashable, list[Counted]] = {}
-    for member in consolidated(members, types):
-        groups.setdefault(key(member[0]), []).append(member)
-    return [group for group in groups.values() if sum(count for _, count in group) > 0]
-
-
-def _reduced_row(reduce: Reduce, group: list[Counted]) -> Row:
-    width = len(reduce.keys)
-    key_types = reduce.types[:width]
-    shown = least(key_types, (row[:width] for row, count in group if count > 0))
-    results: list[Datum] = []
-    failures: list[SqlError] = []
-    column = width
-    for call in reduce.aggregates:
-        try:
-            results.append(_aggregate(call, column, group))
-        except SqlError as error:
-            failures.append(error)
-        column += 1 + len(call.order)
-    if failures:
-        raise least_error(failures)
-    return shown + tuple(results)
-
-
-def _aggregate(call: AggregateCall, column: int, group: list[Counted]) -> Datum:
-    total = sum(count for _, count in group)
-    if call.argument is None:
-        return evaluate_aggregate(call, total, [])
-    if call.order:
-        return _ordered_aggregate(call, column, group)
-    given = [((row[column],), count) for row, count in group if row[column] is not None]
-    values = consolidated(given, (call.argument.type,))
-    return evaluate_aggregate(call, total, [(row[0], count) for row, count in values])
-
-
-def _ordered_aggregate(call: AggregateCall, column: int, group: list[Counted]) -> Datum:
-    """Over the arguments in the order asked for; equal keys by the argument itself."""
-    assert call.function.finish_rows is not None, f"{call.function} does not depend on order"
-    assert call.argument is not None
-    width = 1 + len(call.order)
-    types = (call.argument.type, *(order.key.type for order in call.order))
-    given = [(row[column : column + width], n) for row, n in group if row[column] is not None]
-    keys = tuple(
-        OrderKey(number, order.descending, order.nulls_first)
-        for number, order in enumerate(call.order, 1)
-    )
-    sorted_rows = in_order(consolidated(given, types), itemgetter(0), types, keys)
-    return call.function.finish_rows([row[0] for row, n in sorted_rows for _ in range(n)])
-
-
-def _distinct(source: Collection, types: Types) -> Collection:
-    groups = _groups(source.rows, types, len(types))
-    rows = [(least(types, (row for row, count in group if count > 0)), 1) for group in groups]
-    return Collection(rows, source.errors)
-
-
-def _threshold(source: Collection, types: Types) -> Collection:
-    rows: list[Counted] = []
-    for group in _groups(source.rows, types, len(types)):
-        rows += positive_part(group, types)
-    return Collection(rows, source.errors)
-
-
-def positive_part(group: list[Counted], types: Types) -> list[Counted]:
-    """Of rows equal in SQL, as many as there are in all; least representations first.
-
-    Nearly always a group is one row and this is that row if its multiplicity is positive.
-    """
-    left = sum(count for _, count in group)
-    kept: list[Counted] = []
-    positive = [counted for counted in group if counted[1] > 0]
-    if len(positive) > 1:
-        positive = in_order(positive, itemgetter(0), types, ())
-    for row, count in positive:
-        if left <= 0:
-            break
-        kept.append((row, min(count, left)))
-        left -= count
-    return kept
+def _by_rows(
+    operator: Callable[[list[Counted], Types], list[Counted]], source: Collection, types: Types
+) -> Collection:
+    return Collection(operator(source.rows, types), source.errors)
 
 
 def _top_k(top_k: TopK, source: Collection) -> Collection:

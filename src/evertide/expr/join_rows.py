@@ -1,15 +1,12 @@
 """Joins of rows in memory, input after input, by hashes."""
 
 from collections.abc import Hashable, Sequence
-from typing import TypeAlias
 
 from evertide.expr.budget import Budget
+from evertide.expr.group_rows import Counted
 from evertide.expr.join_order import Extension, connected_order, inner_equivalences
 from evertide.expr.relation import Join, Types
 from evertide.expr.row_key import join_key, picker
-from evertide.vocab.datum import Row
-
-Counted: TypeAlias = tuple[Row, int]
 
 # A join asks its budget about every so many rows.
 _STEP_ROWS = 100_000

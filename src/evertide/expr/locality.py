@@ -1,7 +1,7 @@
 """What of a tree only the interpreter can run, in this process and for one statement."""
 
 from evertide.expr.functions.row import Knowledge
-from evertide.expr.relation import Reduce, Relation
+from evertide.expr.relation import Relation
 from evertide.expr.relation_walk import scalars_of
 from evertide.expr.scalar import Call, Scalar
 from evertide.expr.scalar_walk import children
@@ -12,10 +12,6 @@ from evertide.vocab.sql_type import Kind, SqlType
 def interpreted_only(relation: Relation) -> str | None:
     """Words for the first such part; None: every executor can run the relation."""
     for node in walk(relation):
-        if isinstance(node, Reduce):
-            ordered = [call for call in node.aggregates if call.order]
-            if ordered:
-                return f"ORDER BY in {ordered[0].function.name} other than by its own argument"
         for scalar in scalars_of(node):
             found = _catalog_function(scalar)
             if found is not None:

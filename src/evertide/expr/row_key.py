@@ -253,6 +253,11 @@ def in_value_order(sql_type: SqlType, values: Sequence[Datum]) -> list[Datum]:
     return sorted(values, key=lambda value: (encode(value), _datum_representation(value)))
 
 
+def first_of_equals(sql_type: SqlType, values: Iterable[Datum]) -> list[Datum]:
+    """One of each run of values that are equal in SQL, the first."""
+    return [next(equal) for _, equal in groupby(values, key=key_encoder(sql_type))]
+
+
 def picker(columns: tuple[int, ...]) -> Callable[[Row], Row]:
     """A function that picks these columns of a row."""
     match columns:

@@ -86,7 +86,7 @@ def show_node(node: Relation, name: Callable[[GlobalId], str] = str) -> str:
         case OuterJoin(kind=kind, on=on_):
             return f"OuterJoin {kind} on [{_all(on_)}]"
         case Reduce(keys=keys, aggregates=aggregates):
-            shown = ", ".join(_aggregate(a) for a in aggregates)
+            shown = ", ".join(show_aggregate(a) for a in aggregates)
             return f"Reduce group_by=[{_all(keys)}] aggregates=[{shown}]"
         case TopK(group=group, order=order, limit=limit, offset=offset):
             keys_ = ", ".join(f"#{k.column}{' desc' if k.descending else ''}" for k in order)
@@ -156,7 +156,8 @@ def _call(name: str, arguments: tuple[Scalar, ...]) -> str:
     return f"{name}({_all(arguments)})"
 
 
-def _aggregate(call: AggregateCall) -> str:
+def show_aggregate(call: AggregateCall) -> str:
+    """An aggregate with its argument, and the order that it is looked at in if it asks for one."""
     inside = "*" if call.argument is None else show_scalar(call.argument)
     order = ", ".join(f"{show_scalar(o.key)}{' desc' if o.descending else ''}" for o in call.order)
     ordered = f" order by {order}" if order else ""

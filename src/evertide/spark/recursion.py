@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from evertide.expr.budget import Budget
-from evertide.expr.interpret import Collection, Counted
+from evertide.expr.group_rows import Counted
+from evertide.expr.interpret import Collection
 from evertide.expr.recursion import Recursion
 from evertide.spark.operators.solver import Solver
 from evertide.spark.running_plan import make_plan

@@ -18,7 +18,8 @@ from evertide.adapter.reading.pinned import Pinned
 from evertide.adapter.reading.question import Read
 from evertide.adapter.session import Session
 from evertide.catalog.builtin.registry import builtin_rows
-from evertide.expr.interpret import Collection, consolidated
+from evertide.expr.group_rows import consolidated
+from evertide.expr.interpret import Collection
 from evertide.persist.faults import BelowSince
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId

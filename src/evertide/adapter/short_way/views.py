@@ -22,7 +22,7 @@ from evertide.controller.compute import ComputeClient
 from evertide.controller.near import Near
 from evertide.controller.stillness import Look
 from evertide.controller.storage import Storage
-from evertide.expr.interpret import consolidated
+from evertide.expr.group_rows import consolidated
 from evertide.persist.faults import PersistFault
 from evertide.vocab.datum import Row
 from evertide.vocab.timestamp import Timestamp

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from sys import getsizeof
 from typing import Final, TypeAlias
 
-from evertide.expr.interpret import consolidated
+from evertide.expr.group_rows import consolidated
 from evertide.expr.row_key import RowKey, identity_function
 from evertide.persist.txn import TableWrite, diff_rows
 from evertide.sql.syntax.definition import OnCommit

@@ -26,7 +26,8 @@ from evertide.controller.compute import Unanswered
 from evertide.controller.stillness import shards_below
 from evertide.controller.storage import collection_of
 from evertide.dataflow.description import Import
-from evertide.expr.interpret import Collection, consolidated, finish
+from evertide.expr.group_rows import consolidated
+from evertide.expr.interpret import Collection, finish
 from evertide.expr.relation import Filter, Get
 from evertide.expr.traverse import gets
 from evertide.persist.coding.batch import COLUMNAR_ROWS

@@ -38,6 +38,7 @@ from evertide.expr.functions import (
 )
 from evertide.expr.functions.cast import Cast, CastContext, find_cast, made_cast_of
 from evertide.expr.functions.each_element import asked_of_each, each_element
+from evertide.expr.functions.in_order import ordered_aggregate, ordered_row
 from evertide.expr.functions.made import made_row
 from evertide.expr.functions.made_aggregate import made_aggregate
 from evertide.expr.functions.row import AggregateFunction, ScalarFunction
@@ -94,12 +95,13 @@ def find_aggregate(name: str) -> tuple[AggregateFunction, ...]:
 
 
 def _made(signature: str) -> Function | None:
-    """A row for types that are made of others."""
+    """A row for types that are made of others, or made of other rows."""
     asked = asked_of_each(signature)
     if asked is not None:
         test = by_signature(asked[0])
         return each_element(test, asked[1]) if isinstance(test, ScalarFunction) else None
-    return made_row(signature) or made_aggregate(signature) or made_cast_of(signature)
+    made = made_row(signature) or made_aggregate(signature) or made_cast_of(signature)
+    return made or ordered_row(signature) or ordered_aggregate(signature, by_signature)
 
 
 def by_signature(signature: str) -> Function:

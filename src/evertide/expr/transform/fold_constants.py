@@ -6,8 +6,9 @@ from math import prod
 from typing import Final
 
 from evertide.expr.flat_rows import compile_flat_rows
+from evertide.expr.group_rows import consolidated
 from evertide.expr.heavy import has_heavy_call, holds_heavy
-from evertide.expr.interpret import Collection, consolidated, evaluate
+from evertide.expr.interpret import Collection, evaluate
 from evertide.expr.relation import (
     Constant,
     Filter,

@@ -9,7 +9,8 @@ from typing import TypeAlias
 from evertide.dataflow.delta_plan import RecomputeNode
 from evertide.expr.budget import Budget
 from evertide.expr.columnar.batch import Entry
-from evertide.expr.interpret import Collection, consolidated
+from evertide.expr.group_rows import consolidated
+from evertide.expr.interpret import Collection
 from evertide.expr.relation import Types
 from evertide.expr.row_key import RowKey, identity_function
 from evertide.spark.arrangements.arrangement import Arrangement

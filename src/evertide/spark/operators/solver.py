@@ -17,7 +17,8 @@ import pyarrow as pa
 from evertide.dataflow.delta import delta_plan
 from evertide.dataflow.delta_plan import DeltaPlan, InputNode
 from evertide.expr.budget import Budget
-from evertide.expr.interpret import Collection, Counted, solve_anew
+from evertide.expr.group_rows import Counted
+from evertide.expr.interpret import Collection, solve_anew
 from evertide.expr.recursion import Recursion, iterate, once_each
 from evertide.expr.relation import Get, LetRec, LocalGet, Relation, Types
 from evertide.expr.relation_walk import rewrite_up

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from evertide.dataflow.delta_plan import WindowNode
 from evertide.expr.columnar.batch import Entry
-from evertide.expr.interpret import Counted
+from evertide.expr.group_rows import Counted
 from evertide.expr.relation import Types
 from evertide.expr.row_key import RowKey, identity_function, order_key, whole_row_key
 from evertide.expr.window import Windowing

@@ -22,7 +22,7 @@ from evertide.expr.codec import plain_calls, read_calls
 from evertide.expr.exact_sum import EXACT
 from evertide.expr.functions.row import Accumulator
 from evertide.expr.functions.table import by_signature
-from evertide.expr.interpret import consolidated
+from evertide.expr.group_rows import consolidated
 from evertide.expr.relation import AggregateCall, Types
 from evertide.expr.row_key import least
 from evertide.persist.coding.encoding import decode_column, encode_column, spark_type_name

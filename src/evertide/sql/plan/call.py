@@ -37,6 +37,7 @@ from evertide.sql.syntax.expression import Expression, FunctionCall, RowConstruc
 from evertide.vocab.errors import (
     FeatureNotSupported,
     GroupingError,
+    InvalidColumnReference,
     SqlSyntaxError,
     UndefinedFunction,
     WrongObjectType,
@@ -271,22 +272,28 @@ def _order(
     """Sums and counts do not depend on the order; others see their values in value order."""
     if function.accumulator is not Accumulator.ROWS or name in ("min", "max"):
         return ()
-    match node.order_by:
-        case ():
-            return ()
-        case (first,) if first.expression == node.args[0] and not (
-            first.descending or first.nulls_first is True
-        ):
-            return ()
-    if node.distinct:
-        raise FeatureNotSupported(
-            f"{name} with both DISTINCT and ORDER BY other than by its own argument is not"
-            " supported",
-            position=position_of(node.at),
-        )
+    if name not in _JSON_MAKERS and _is_value_order(node):
+        return ()
+    for item in node.order_by if node.distinct else ():
+        if item.expression not in node.args:
+            raise InvalidColumnReference(
+                "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
+                position=position_of(start_of(item.expression)),
+            )
     keys: list[ArgumentOrder] = []
     for item in node.order_by:
         key = settle(inner.bind(item.expression), inner.query.parameters)
+        key = comparable(key) if is_record(key.type) else key
         nulls_first = item.descending if item.nulls_first is None else item.nulls_first
         keys.append(ArgumentOrder(key, item.descending, nulls_first))
     return tuple(keys)
+
+
+def _is_value_order(node: FunctionCall) -> bool:
+    """Whether arguments come so in any case, if nothing has changed their type."""
+    match node.order_by:
+        case (only,):
+            ascending = not only.descending and only.nulls_first is not True
+            return ascending and only.expression == node.args[0]
+        case _:
+            return False

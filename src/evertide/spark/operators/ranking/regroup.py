@@ -12,7 +12,7 @@ from evertide.dataflow.delta_plan import ThresholdNode, TopKNode
 from evertide.expr.columnar.batch import Entry
 from evertide.expr.columnar.codes import looks_are_known
 from evertide.expr.columnar.hashes import hash_bytes
-from evertide.expr.interpret import Counted, positive_part
+from evertide.expr.group_rows import Counted, positive_part
 from evertide.expr.relation import OrderKey, Types
 from evertide.expr.row_key import RowKey, identity_function, order_key, whole_row_key
 from evertide.spark.arrangements.arrangement import Arrangement
