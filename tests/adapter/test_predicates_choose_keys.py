@@ -17,13 +17,13 @@ from evertide.persist.coding.keys import encode_row_key
 from tests.adapter.test_a_read_costs_the_same_in_a_large_catalog import read
 from tests.sql.database import Database, new_database
 
-COLUMNS = ("a", "b", "d", "j")
+COLUMNS = ("a", "b", "d", "j", "o")
 
 
 @pytest.fixture(scope="module")
 def database() -> Database:
     database = new_database()
-    database.run("CREATE TABLE t (a int, b text, d varchar(9), j int2)")
+    database.run("CREATE TABLE t (a int, b text, d varchar(9), j int2, o bool)")
     return database
 
 
@@ -57,6 +57,9 @@ def chosen(database: Database, where: str, key: str) -> KeySpans | None:
         ("a = 1 AND (b = 'x' OR j = 2)", "ab", "index lookup (prefix)", 1),
         ("d = 'x'", "d", "index lookup", 1),
         ("j = 4", "j", "index lookup", 1),
+        ("o", "o", "index lookup", 1),
+        ("NOT o AND a = 1", "oa", "index lookup", 1),
+        ("o OR o IS NULL", "oa", "index lookup (prefix)", 2),
         ("a = 1 AND a = 2", "a", "index lookup", 0),
         ("a > 5 AND a < 3", "ab", "index lookup (prefix)", 0),
     ],
@@ -78,6 +81,8 @@ def test_the_form_is_seen(database: Database, where: str, key: str, how: str, co
         ("a = 1.5", "a"),
         ("NOT a = 1", "a"),
         ("a = j", "a"),
+        ("NOT (a = 1 AND o)", "o"),
+        ("o OR a = 1", "o"),
     ],
 )
 def test_what_chooses_no_keys_is_left_to_the_shard(
@@ -99,6 +104,8 @@ def random_condition(chance: random.Random, depth: int) -> str:
         parts = [random_condition(chance, depth - 1) for _ in range(chance.randint(2, 3))]
         return f"({chance.choice([' AND ', ' OR ']).join(parts)})"
     column = chance.choice(COLUMNS)
+    if column == "o":
+        return chance.choice(["o", "NOT o", "o = false", "o < true", "o IS NULL", "true = o"])
     numeric = column in "aj"
     one, other = (
         str(chance.randint(0, 4)) if numeric else repr(chance.choice(["", "x", "xy", "z"]))
@@ -137,7 +144,10 @@ def test_no_row_that_matches_is_left_out(database: Database, seed: int) -> None:
         for _ in range(60):
             numbers = (None, *range(5))
             texts = (None, "", "x", "xy", "z", "y")
-            row = tuple(chance.choice(numbers if c in "aj" else texts) for c in COLUMNS)
+            row = (
+                *(chance.choice(numbers if c in "aj" else texts) for c in "abdj"),
+                chance.choice((None, False, True)),
+            )
             if all(predicate(row) is True for predicate in predicates):
                 types = [relation.types[c] for c in columns]
                 encoded = encode_row_key(types, tuple(row[c] for c in columns))
@@ -161,3 +171,38 @@ def test_the_index_that_binds_most_of_its_key_is_asked() -> None:
         assert leaf.name == name
     (leaf,) = read(database, "SELECT * FROM t WHERE c = 1").leaves.values()
     assert isinstance(leaf, ShardLeaf)
+
+
+def test_an_index_by_expressions_is_asked_where_they_are_named() -> None:
+    database = new_database()
+    database.run(
+        "CREATE TABLE t (a int, b text, c int);"
+        "CREATE INDEX i ON t (lower(b), 10 / a, c); CREATE INDEX j ON t (c % 2)"
+    )
+    for where, name, how in (
+        ("lower(b) = 'x' AND c = 1 AND 10 / a = 5", "i", "index lookup"),
+        ("10 / a = 5 AND lower(b) = 'x'", "i", "index lookup (prefix)"),
+        ("lower(b) = 'x' AND 10 / a > 5", "i", "index range"),
+        ("lower(b) > 'x' AND c % 2 = 0", "j", "index lookup"),
+        ("1 = c % 2 AND a > 3", "j", "index lookup"),
+    ):
+        (leaf,) = read(database, f"SELECT * FROM t WHERE {where}").leaves.values()
+        assert isinstance(leaf, IndexLeaf)
+        assert leaf.keys is not None
+        assert (leaf.name, leaf.keys.how) == (name, how)
+    for where in ("b = 'x'", "upper(b) = 'X'", "10 / c = 5", "c % 3 = 0"):
+        (leaf,) = read(database, f"SELECT * FROM t WHERE {where}").leaves.values()
+        assert isinstance(leaf, ShardLeaf), where
+
+
+def test_what_one_of_two_users_asks_for_does_not_choose_for_both() -> None:
+    database = new_database()
+    database.run("CREATE TABLE t (a int, b int); CREATE INDEX i ON t (10 / a)")
+    query = (
+        "WITH f AS (SELECT * FROM t WHERE b > 0)"
+        " SELECT * FROM f WHERE 10 / a = 5 UNION ALL SELECT * FROM f WHERE 10 / a = {}"
+    )
+    (leaf,) = read(database, query.format(2)).leaves.values()
+    assert isinstance(leaf, ShardLeaf)
+    (leaf,) = read(database, query.format(5)).leaves.values()
+    assert isinstance(leaf, IndexLeaf), "both ask for the same"

@@ -96,6 +96,10 @@ class Database:
         ]
         return self._execute(planned.plan, parameters)
 
+    def rows_of(self, relation: Relation) -> list[Row]:
+        """The rows of a relation over stored collections."""
+        return self._read(relation, Finishing(), ())
+
     def _execute(self, plan: Plan, parameters: Sequence[Literal]) -> list[Row]:
         match plan:
             case SelectPlan():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evertide.catalog.objects import Item
+from evertide.catalog.objects import Index, Item
 from evertide.expr.relation import Get, TopK
 from evertide.expr.traverse import gets, walk
 from evertide.sql.plan.plans import (
@@ -65,6 +65,11 @@ NORMAL = [
         'CREATE INDEX w_primary_idx IN CLUSTER "default" ON materialize.public.w (a, c)',
     ),
     (
+        "CREATE INDEX ON t (lower(public.t.b), t.a % 3, b, (a + 1))",
+        'CREATE INDEX t_lower_expr_b_expr_idx IN CLUSTER "default" ON materialize.public.t'
+        " (lower(b), a % 3, b, a + 1)",
+    ),
+    (
         "CREATE INDEX IF NOT EXISTS named ON s.u (c)",
         'CREATE INDEX named IN CLUSTER "default" ON materialize.s.u (c)',
     ),
@@ -104,7 +109,7 @@ def test_names_of_indexes_are_made_unique(database: Database) -> None:
         plan = database.plan("CREATE INDEX ON t (a, b)")
         assert isinstance(plan, CreateIndexPlan)
         assert plan.name.name == name
-        assert plan.key == (0, 1)
+        assert [key.position for key in plan.keys] == [0, 1]
         database.run("CREATE INDEX ON t (a, b)")
 
 
@@ -129,6 +134,27 @@ def test_stored_items_are_planned_from_their_text_alone(database: Database) -> N
     assert desc == item(database, "w").desc
     assert len(gets(indexed)) == 2
     assert plan_item(item(database, "m"), database.snapshot)[0] == relation
+
+
+def test_an_index_holds_the_values_of_its_expressions(database: Database) -> None:
+    database.run("CREATE INDEX i ON t (upper(t.b), a, -t.a); ALTER TABLE t RENAME TO renamed")
+    index = item(database, "i")
+    assert isinstance(index.definition, Index)
+    assert [(k.position, k.expression) for k in index.definition.keys] == [
+        (None, "upper(b)"),
+        (0, None),
+        (None, "-a"),
+    ]
+    assert [(c.name, c.nullable) for c in index.desc.columns] == [
+        ("upper", True),
+        ("a", False),
+        ("expr", True),
+    ]
+    held, shown = plan_item(index, database.snapshot)
+    assert shown == item(database, "renamed").desc
+    assert index.definition.key_places(shown.arity) == (2, 0, 3)
+    rows = database.rows_of(held)
+    assert sorted(rows) == [(-1, "z", "Z", 1), (1, "x", "X", -1), (2, "y", "Y", -2)]
 
 
 def test_a_constant_that_names_a_relation_must_name_it_in_full(database: Database) -> None:

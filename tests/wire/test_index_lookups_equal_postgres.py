@@ -150,6 +150,110 @@ def test_lookups_of_every_form(seed: int, server: Server, postgres_dsn: str) -> 
         ours.execute(f"DROP TABLE {table} CASCADE")
 
 
+# Expressions to keep an index by, and what a condition compares each of them with. With COLLATE "C"
+# PostgreSQL's lower() leaves other letters than ASCII's as they are, so no text here has such.
+EXPRESSIONS = {
+    "lower(b)": ["'a'", "'ab'", "'zz top'", "''", "'B'"],
+    "(a % 3)": ["0", "1", "-1", "2"],
+    "coalesce(c, 0::numeric)": [f"{number}::numeric" for number in NUMBERS],
+    "(b || a::text)": ["'a1'", "'ab-1'", "'b'", "'7'"],
+    "(a IS NULL)": ["true", "false"],
+    "(j->>'k')": ["'x'", "'y'", "'1'"],
+}
+
+DOCUMENTS = ['{"k": "x"}', '{"k": "y"}', '{"k": 1}', '{"k": null}', "{}"]
+
+
+def expression_query(chance: random.Random, key: list[str]) -> str:
+    """Conditions on the first of these expressions, or columns."""
+    conditions = []
+    for part in key[: chance.randint(1, len(key))]:
+        values = EXPRESSIONS.get(part) or [literal(chance, part)]
+        one, other = chance.choice(values), chance.choice(values)
+        operator = chance.choice(["=", "=", "<", ">="])
+        forms = [f"{part} {operator} {one}", f"{one} = {part}", f"{part} IN ({one}, {other})"]
+        conditions.append(chance.choice([*forms, f"{part} IS NULL"]))
+    if chance.random() < 0.3:
+        conditions.append("id % 2 = 0")
+    return f"WHERE {' AND '.join(conditions)}"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_lookups_by_expressions(seed: int, server: Server, postgres_dsn: str) -> None:
+    chance = random.Random(seed)
+    table = f"by_expression_{seed}"
+    key = chance.sample([*EXPRESSIONS, "a"], 2 + seed % 2)
+    columns = "id int, a int, b text {}, c numeric, j jsonb"
+    with server.connect() as ours, psycopg.connect(postgres_dsn, autocommit=True) as theirs:
+        ours.execute(f"CREATE TABLE {table} ({columns.format('')})")
+        by_bytes = columns.format('COLLATE "C"')
+        theirs.execute(f"CREATE TEMP TABLE {table} ({by_bytes})")
+        on = table
+        if seed % 2:
+            on = f"{table}_view"
+            ours.execute(f"CREATE VIEW {on} AS SELECT * FROM {table} WHERE id > 0")
+        ours.execute(f"CREATE INDEX {table}_key ON {on} ({', '.join(key)})")
+        first = EXPRESSIONS.get(key[0], ["1"])[0]
+        wait_for_index(server, ours, f"SELECT * FROM {on} WHERE {key[0]} = {first}")
+        forms: Counter[str] = Counter()
+        for number in range(1, 16):
+            rows = [
+                f"({number * 100 + i}, {', '.join(value(chance, c) for c in 'abc')},"
+                f" '{chance.choice(DOCUMENTS)}')"
+                for i in range(20)
+            ]
+            for connection in (ours, theirs):
+                connection.execute(f"INSERT INTO {table} VALUES {', '.join(rows)}")
+                connection.execute(f"UPDATE {table} SET a = a + 1 WHERE id % 7 = {number % 7}")
+                connection.execute(f"DELETE FROM {table} WHERE id % 11 = {number % 11}")
+            for _ in range(6):
+                where = expression_query(chance, key)
+                plan = explained(ours, f"SELECT * FROM {on} {where}")
+                forms[_form(plan)] += 1
+                found = ours.execute(f"SELECT id, a, b, c FROM {on} {where}").fetchall()
+                wanted = theirs.execute(f"SELECT id, a, b, c FROM {table} {where}").fetchall()
+                assert Counter(found) == Counter(wanted), (where, plan)
+        assert forms["none"] == 0, "all conditions are on the first key"
+        assert forms["lookup"] > 2
+        assert forms["lookup (prefix)"] > 5
+        shown = ours.execute(f"SHOW INDEXES ON {on}").fetchone()
+        assert shown is not None
+        assert len(shown[3]) == len(key)
+        ours.execute(f"DROP TABLE {table} CASCADE")
+
+
+def test_an_expression_that_fails_harms_only_who_asks_for_it(server: Server) -> None:
+    with server.connect() as connection:
+        connection.execute("CREATE TABLE ratios (a int, b int)")
+        connection.execute("INSERT INTO ratios VALUES (6, 3), (5, 0)")
+        connection.execute("CREATE INDEX ratio ON ratios ((a / b))")
+        by_ratio = "SELECT a FROM ratios WHERE a / b = 2"
+        assert _form(explained(connection, by_ratio)) == "lookup"
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            connection.execute(by_ratio)
+        found = connection.execute("SELECT a FROM ratios WHERE b = 0").fetchall()
+        assert found == [(5,)]
+        connection.execute("DELETE FROM ratios WHERE b = 0")
+        assert connection.execute(by_ratio).fetchall() == [(6,)]
+        connection.execute("UPDATE ratios SET b = 1 WHERE a / b = 2")
+        assert connection.execute("SELECT * FROM ratios WHERE a / b = 6").fetchall() == [(6, 1)]
+        connection.execute("DROP TABLE ratios")
+
+
+def test_readers_see_no_column_behind_those_of_the_relation(server: Server) -> None:
+    with server.connect() as connection:
+        connection.execute("CREATE TABLE people (name text)")
+        connection.execute("INSERT INTO people VALUES ('Ada'), ('Ben')")
+        connection.execute("CREATE INDEX ON people (lower(name))")
+        joined = (
+            "SELECT * FROM people p JOIN (VALUES ('Ada', 1), ('Ben', 2)) o (of, n) ON p.name = o.of"
+            " WHERE lower(p.name) = 'ada'"
+        )
+        assert _form(explained(connection, joined)) == "lookup"
+        assert connection.execute(joined).fetchall() == [("Ada", "Ada", 1)]
+        connection.execute("DROP TABLE people")
+
+
 def _form(plan: str) -> str:
     found = re.search(r"index (lookup \(prefix\)|lookup|range)", plan)
     return "none" if found is None else found[1]

@@ -211,10 +211,8 @@ def _export(item: Item, desc: RelationDesc) -> Export:
     match item.definition:
         case MaterializedView(shard_id=shard_id):
             return ShardExport(shard_id, desc, refresh=item.refresh)
-        case Index(keys=keys, on_id=on_id, history_ms=history_ms):
-            key = tuple(k.position for k in keys if k.position is not None)
-            assert len(key) == len(keys), "index keys are columns"
-            return IndexExport(GlobalId(on_id), key, desc, history_ms)
+        case Index(on_id=on_id, history_ms=history_ms) as index:
+            return IndexExport(GlobalId(on_id), index.key_places(desc.arity), desc, history_ms)
         case _:
             raise AssertionError(f"{item.kind} has no dataflow")
 

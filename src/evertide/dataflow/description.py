@@ -66,7 +66,10 @@ class ShardExport:
 
 @dataclass(frozen=True, slots=True)
 class IndexExport:
-    """An index: the output is kept arranged by these columns and answers peeks."""
+    """An index: the output is kept arranged by these columns and answers peeks.
+
+    It may be wider than what readers see of it, `desc`: behind that are expressions of the key.
+    """
 
     on_id: GlobalId
     key: tuple[int, ...]

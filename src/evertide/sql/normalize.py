@@ -23,7 +23,7 @@ from evertide.sql.syntax.definition import (
     CreateTableStatement,
     CreateViewStatement,
 )
-from evertide.sql.syntax.expression import Name, TypeName
+from evertide.sql.syntax.expression import Expression, Name, TypeName
 from evertide.sql.syntax.named import CreateTypeStatement
 from evertide.sql.syntax.query import Query, TableRef
 from evertide.sql.type_words import is_system_type
@@ -106,7 +106,7 @@ def normal_index(
     statement: CreateIndexStatement,
     name: str,
     on: RelationName,
-    columns: tuple[str, ...],
+    keys: tuple[Expression, ...],
     cluster: str,
 ) -> str:
     """The stored text of an index: a default index has its keys written out."""
@@ -115,7 +115,7 @@ def normal_index(
             statement,
             name=name,
             on=Name(on.parts),
-            keys=tuple(Name((column,)) for column in columns),
+            keys=keys,
             cluster=cluster,
             default=False,
             if_not_exists=False,

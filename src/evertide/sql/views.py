@@ -20,16 +20,22 @@ from evertide.catalog.objects import (
     View,
 )
 from evertide.catalog.snapshot import Snapshot
-from evertide.expr.relation import Get, Relation
+from evertide.expr.relation import Get, Map, Relation
 from evertide.expr.relation_walk import rewrite_up
+from evertide.expr.scalar import Scalar
 from evertide.sql.parser.entry import parse_statement
 from evertide.sql.plan.assertions import asserted_columns, with_assertions
 from evertide.sql.plan.context import PlanContext, QueryContext
+from evertide.sql.plan.index_keys import plan_key, with_expressions
 from evertide.sql.plan.parameters import Parameters
 from evertide.sql.plan.planned import fold_finishing
 from evertide.sql.plan.query import plan_query
 from evertide.sql.resolve import Recall
-from evertide.sql.syntax.definition import CreateMaterializedViewStatement, CreateViewStatement
+from evertide.sql.syntax.definition import (
+    CreateIndexStatement,
+    CreateMaterializedViewStatement,
+    CreateViewStatement,
+)
 from evertide.vocab.ids import GlobalId, ItemId
 from evertide.vocab.relation_desc import RelationDesc, renamed
 
@@ -62,14 +68,15 @@ def _is_computed(item: Item) -> bool:
 def plan_item(item: Item, snapshot: Snapshot) -> tuple[Relation, RelationDesc]:
     """What an item computes, over durable collections only, and the shape of its rows.
 
-    An index gives all columns of its relation.
+    An index holds all columns of its relation, which are what it shows, and behind them the values
+    of expressions that it is kept by.
     """
     match item.definition:
         case View() | MaterializedView():
             return inline_views(planned_definition(item, snapshot), snapshot, ()), item.desc
         case Index(on_id=on_id):
             on = snapshot.items[on_id].version_among(item.planned_against)
-            return inline_views(Get(on.global_id, on.desc.types), snapshot, ()), on.desc
+            return inline_views(_indexed(item, snapshot), snapshot, ()), on.desc
         case Table() | Source() | Subsource():
             return Get(item.global_id, item.desc.types), item.desc
         case Sink(from_id=from_id):
@@ -79,8 +86,24 @@ def plan_item(item: Item, snapshot: Snapshot) -> tuple[Relation, RelationDesc]:
             raise AssertionError("a type has no rows")
 
 
+def index_expressions(index: Item, snapshot: Snapshot) -> tuple[Scalar, ...]:
+    """The expressions that an index is kept by, over the columns of its relation."""
+    held = _indexed(index, snapshot)
+    return held.scalars if isinstance(held, Map) else ()
+
+
+def _indexed(index: Item, snapshot: Snapshot) -> Relation:
+    """What an index holds; a view that it is on is still a Get."""
+    assert isinstance(index.definition, Index), "other items hold nothing else"
+    if any(key.position is None for key in index.definition.keys):
+        return planned_definition(index, snapshot)
+    on = snapshot.items[index.definition.on_id].version_among(index.planned_against)
+    return Get(on.global_id, on.desc.types)
+
+
 def planned_definition(item: Item, snapshot: Snapshot) -> Relation:
-    """The query of a view or materialized view; views it reads are still Gets."""
+    """The query of a view or materialized view, or what an index holds; views that are read are
+    still Gets."""
     meaning = _meaning(item, snapshot)
     relation = _known.pop(meaning, None)
     if relation is None:
@@ -114,7 +137,6 @@ def _meaning(item: Item, snapshot: Snapshot) -> _Meaning:
 
 def _plan_definition(item: Item, snapshot: Snapshot) -> Relation:
     statement = parse_statement(item.create_sql)
-    assert isinstance(statement, CreateViewStatement | CreateMaterializedViewStatement)
     context = PlanContext(
         snapshot=snapshot,
         database="",
@@ -124,6 +146,12 @@ def _plan_definition(item: Item, snapshot: Snapshot) -> Relation:
         recall=recall_of(item, snapshot),
     )
     query = QueryContext(plan=context, parameters=Parameters(), plan_query=plan_query, stored=True)
+    if isinstance(item.definition, Index):
+        assert isinstance(statement, CreateIndexStatement)
+        on = snapshot.items[item.definition.on_id].version_among(item.planned_against)
+        keys = [plan_key(node, on.desc, query).scalar for node in statement.keys]
+        return with_expressions(Get(on.global_id, on.desc.types), keys)
+    assert isinstance(statement, CreateViewStatement | CreateMaterializedViewStatement)
     planned = plan_query(statement.query, query)
     relation = fold_finishing(planned)
     if isinstance(statement, CreateViewStatement):

@@ -53,11 +53,13 @@ from evertide.sql.plan.plans import (
     CreateViewPlan,
     DdlPlan,
     DropPlan,
+    PlannedKey,
     RenameItemPlan,
 )
 from evertide.sql.plan.replacements.plans import ApplyReplacementPlan
 from evertide.sql.plan.roles.plans import RolePlan
 from evertide.sql.plan.undrop.plans import UndropPlan
+from evertide.sql.pretty import to_sql
 from evertide.sql.schema_list import variable_text
 from evertide.vocab.ids import ItemId, RoleId
 from evertide.vocab.relation_desc import RelationDesc
@@ -187,7 +189,7 @@ def _create_materialized_view(
 
 
 def _create_index(plan: CreateIndexPlan, owner: RoleId) -> CreateItemOp:
-    key_desc = RelationDesc(tuple(plan.desc.columns[i] for i in plan.key))
+    key_desc = RelationDesc(tuple(key.column for key in plan.keys))
     return CreateItemOp(
         schema_id=plan.name.schema_id,
         name=plan.name.name,
@@ -198,10 +200,16 @@ def _create_index(plan: CreateIndexPlan, owner: RoleId) -> CreateItemOp:
         definition=Index(
             on_id=plan.on_item,
             cluster_id=plan.cluster_id,
-            keys=tuple(IndexKey(position=i) for i in plan.key),
+            keys=tuple(_index_key(key) for key in plan.keys),
             history_ms=plan.history_ms,
         ),
     )
+
+
+def _index_key(key: PlannedKey) -> IndexKey:
+    if key.position is not None:
+        return IndexKey(position=key.position)
+    return IndexKey(expression=to_sql(key.node))
 
 
 def _rename(plan: RenameItemPlan) -> RenameItemOp:

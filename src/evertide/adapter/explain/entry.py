@@ -204,17 +204,16 @@ def _maintained(plan: ExplainPlan, snapshot: Snapshot) -> Maintained:
         return Maintained(plan.relation, plan.relation, "Maintained", {})
     assert plan.item_id is not None, "EXPLAIN has something to explain"
     item = snapshot.items[plan.item_id]
-    relation, _ = plan_item(item, snapshot)
+    relation, desc = plan_item(item, snapshot)
     match item.definition:
         case MaterializedView(as_of=as_of):
             raw = planned_definition(item, snapshot)
             return Maintained(relation, raw, "Maintained", {"as_of": as_of})
-        case Index(keys=keys):
-            key = [k.position for k in keys]
-            shown = ", ".join("expression" if p is None else f"#{p}" for p in key)
+        case Index(keys=keys) as index:
+            shown = ", ".join(k.expression or f"#{k.position}" for k in keys)
             note = f"Maintained in memory, all rows by [{shown}]"
-            columns = tuple([position for position in key if position is not None])
-            return Maintained(relation, relation, note, {"key": key}, columns)
+            places = index.key_places(desc.arity)
+            return Maintained(relation, relation, note, {"key": places}, places)
         case _:
             note = "Not maintained, computed when read; if it were"
             return Maintained(relation, planned_definition(item, snapshot), note, {})

@@ -135,6 +135,12 @@ def _column_spans(scalar: Scalar, column: int, sql_type: SqlType) -> tuple[Span,
             return NOTHING
         case IsNull(argument=ColumnRef(index=index)) if index == column:
             return (NULLS,)
+        case ColumnRef(index=index) if index == column:
+            return (point(encode_key(sql_type, True)),)
+        case Call(function=function, arguments=(ColumnRef(index=index),)) if (
+            function.name == "not" and index == column
+        ):
+            return (point(encode_key(sql_type, False)),)
         case Call(function=function, arguments=(argument,)) if function.name == "not":
             is_null = isinstance(argument, IsNull) and _is_column(argument.argument, column)
             return (VALUES,) if is_null else None

@@ -5,8 +5,8 @@ session's cluster, or a temporary table. EXPLAIN shows the same choice that a SE
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from typing import Final, TypeAlias
 
 from evertide.adapter.reading.index_lookup import KeySpans, best, key_spans
@@ -19,12 +19,14 @@ from evertide.dataflow.description import Import
 from evertide.dataflow.lookup import Lookup
 from evertide.expr.relation import Filter, Get, Project, Relation
 from evertide.expr.relation_walk import inputs_of
-from evertide.expr.scalar import Scalar
+from evertide.expr.scalar import ColumnRef, Scalar
 from evertide.expr.scalar_walk import move_columns
+from evertide.expr.transform.fold_scalar import fold_scalar
 from evertide.expr.traverse import gets, walk
+from evertide.sql.plan.rewrite import replace_parts
+from evertide.sql.views import index_expressions
 from evertide.vocab.ids import ClusterId, GlobalId, ShardId
 from evertide.vocab.relation_desc import RelationDesc
-from evertide.vocab.sql_type import SqlType
 
 # If so many entries or more have keys that are asked for, the shard is read instead.
 MANY_ENTRIES: Final = 100_000
@@ -119,10 +121,12 @@ def choose_leaves(
             leaves[global_id] = HeldLeaf(item.definition.shard_id, item.name, item.desc)
             continue
         # Two uses of one collection may want different rows of it: then all are read.
-        predicates = filters.get(global_id, ()) if counts[global_id] == 1 else ()
+        once = counts[global_id] == 1
+        wanted = filters.get(global_id, _EVERYTHING) if once else _EVERYTHING
+        predicates = wanted.near + wanted.further
         leaf = _leaf(item, global_id, predicates, snapshot, cluster_id)
-        if isinstance(leaf, ShardLeaf) and counts[global_id] == 1:
-            leaf = replace(leaf, predicates=predicates, once=True)
+        if isinstance(leaf, ShardLeaf) and once:
+            leaf = replace(leaf, predicates=wanted.near, once=True)
         leaves[global_id] = leaf
     return leaves
 
@@ -137,14 +141,16 @@ def _leaf(
     indexes = [] if cluster_id is None else indexes_of(item, global_id, snapshot, cluster_id)
     collection, desc = collection_of(item, snapshot, global_id), item.version(global_id).desc
     most = None if collection is None else MANY_ENTRIES
-    found = [(i, key_spans(predicates, _key(i, desc))) for i in indexes] if predicates else []
+    found = [(i, spans_of(i, desc, predicates, snapshot)) for i in indexes] if predicates else []
     chosen = best([(index, spans) for index, spans in found if spans is not None])
     if chosen is not None:
         return _index_leaf(chosen[0], desc, chosen[1], most)
     if collection is not None:
         return ShardLeaf(collection, item.name)
     assert indexes, f"view {item.name} was kept without an index"
-    return _index_leaf(indexes[0], desc, None, None)
+    # An expression that fails for some row puts its index in error, but not the view.
+    plain = (index for index in indexes if not index_expressions(index, snapshot))
+    return _index_leaf(next(plain, indexes[0]), desc, None, None)
 
 
 def indexes_of(
@@ -159,11 +165,25 @@ def indexes_of(
     return [i for i in indexes if item.version_among(i.planned_against).desc == wanted]
 
 
-def _key(index: Item, on: RelationDesc) -> list[tuple[int, SqlType]]:
-    """The columns of an index's key, up to the first that is an expression."""
-    assert isinstance(index.definition, Index)
-    positions = takewhile(lambda p: p is not None, (k.position for k in index.definition.keys))
-    return [(position, on.types[position]) for position in positions if position is not None]
+def spans_of(
+    index: Item, on: RelationDesc, predicates: Sequence[Scalar], snapshot: Snapshot
+) -> KeySpans | None:
+    """The keys of an index that predicates over its relation ask for; None: any.
+
+    Where they name an expression that the index is kept by, they name a column of its key.
+    """
+    assert isinstance(index.definition, Index), "leaves are asked by indexes"
+    expressions = [fold_scalar(e) for e in index_expressions(index, snapshot)]
+    types = (*on.types, *(expression.type for expression in expressions))
+
+    def value_behind(part: Scalar) -> ColumnRef | None:
+        place = expressions.index(part) if part in expressions else None
+        return None if place is None else ColumnRef(on.arity + place, part.type)
+
+    if expressions:
+        predicates = [replace_parts(predicate, value_behind) for predicate in predicates]
+    places = index.definition.key_places(on.arity)
+    return key_spans(predicates, [(place, types[place]) for place in places])
 
 
 def _index_leaf(
@@ -196,19 +216,48 @@ def _columns_of_one(node: Relation) -> bool:
     return isinstance(node, Project) and isinstance(node.input, Get)
 
 
-def _filters_over_gets(relation: Relation) -> dict[GlobalId, tuple[Scalar, ...]]:
-    """Predicates that stand right over a Get, or over a Project of one, by collection."""
-    found: dict[GlobalId, tuple[Scalar, ...]] = {}
-    for node in walk(relation):
-        match node:
-            case Filter(input=Get(global_id=global_id), predicates=predicates):
-                found[global_id] = predicates
-            case Filter(
-                input=Project(input=Get(global_id=global_id), columns=columns),
-                predicates=predicates,
-            ):
-                moved = dict(enumerate(columns))
-                found[global_id] = tuple(move_columns(p, moved) for p in predicates)
-            case _:
-                pass
+@dataclass(frozen=True, slots=True)
+class _Filtered:
+    """What is asked of a collection's rows: first `near`, then what may fail for some of them."""
+
+    near: tuple[Scalar, ...] = ()
+    further: tuple[Scalar, ...] = ()
+
+
+_EVERYTHING: Final = _Filtered()
+
+
+def _filters_over_gets(relation: Relation) -> dict[GlobalId, _Filtered]:
+    """Predicates that stand over a Get, or over a Project of one, by collection."""
+    uses = Counter(id(source) for node in walk(relation) for source in inputs_of(node))
+    found: dict[GlobalId, _Filtered] = {}
+    for node in walk(relation):  # a Filter comes before those below it
+        filters, get, columns = _filters(node, uses)
+        if filters and get is not None and get.global_id not in found:
+            moved = dict(enumerate(columns))
+            further, near = filters[:-1], filters[-1]
+            found[get.global_id] = _Filtered(
+                tuple(move_columns(p, moved) for p in near.predicates),
+                tuple(move_columns(p, moved) for f in further for p in f.predicates),
+            )
     return found
+
+
+def _filters(
+    node: Relation, uses: Counter[int]
+) -> tuple[list[Filter], Get | None, tuple[int, ...]]:
+    """Filters one over the other, the Get that they end at, and the columns of it that they see.
+
+    What stands over a Filter with several users says nothing of what the others need.
+    """
+    filters: list[Filter] = []
+    while isinstance(node, Filter) and (not filters or uses[id(node)] == 1):
+        filters.append(node)
+        node = node.input
+    match node:
+        case Get() as get:
+            return filters, get, tuple(range(len(get.types)))
+        case Project(input=Get() as get, columns=columns):
+            return filters, get, columns
+        case _:
+            return filters, None, ()

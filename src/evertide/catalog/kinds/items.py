@@ -3,6 +3,7 @@
 from collections.abc import Container, Sequence
 from enum import StrEnum
 from functools import cached_property
+from itertools import count
 from typing import ClassVar, TypeAlias
 
 import msgspec
@@ -152,6 +153,12 @@ class Index(
     cluster_id: ClusterId
     keys: tuple[IndexKey, ...]
     history_ms: int | None = None
+
+    def key_places(self, arity: int) -> tuple[int, ...]:
+        """Where each key is in what the index holds: the values of expressions stand behind the
+        relation's columns, so many of which there are."""
+        behind = count(arity)
+        return tuple(next(behind) if k.position is None else k.position for k in self.keys)
 
 
 Definition: TypeAlias = (

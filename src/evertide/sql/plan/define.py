@@ -25,6 +25,7 @@ from evertide.sql.plan.assignment import check_default
 from evertide.sql.plan.coercion import with_position
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.data_type import resolve_type
+from evertide.sql.plan.expression_context import Clause
 from evertide.sql.plan.free_name import free_destination
 from evertide.sql.plan.history import RETAIN_HISTORY, history_option
 from evertide.sql.plan.incremental import (
@@ -99,7 +100,7 @@ def plan_create_table(statement: CreateTableStatement, query: QueryContext) -> C
     for definition, column in zip(statement.columns, desc.columns, strict=True):
         if definition.default is not None:
             check_default(definition.default, column, query)
-            refuse_named_types(definition.default, query, types)
+            refuse_named_types(definition.default, query, types, Clause.DEFAULT)
     return CreateTablePlan(
         name=item_name(destination),
         desc=desc,

@@ -29,6 +29,7 @@ class Clause(StrEnum):
     RETURNING = "RETURNING"
     UPDATE = "UPDATE"
     DEFAULT = "DEFAULT expressions"
+    INDEX = "index expressions"
     EXECUTE = "EXECUTE parameters"
     AS_OF = "AS OF"
     WINDOW = "window definitions"

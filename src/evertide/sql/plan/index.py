@@ -1,5 +1,7 @@
 """CREATE INDEX and CREATE DEFAULT INDEX."""
 
+from collections.abc import Sequence
+
 from evertide.catalog.objects import ItemKind
 from evertide.catalog.temporary import cannot_depend_on, is_temporary
 from evertide.expr.relation import Get
@@ -8,7 +10,9 @@ from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.define import check_maintainable, existing_item, item_name
 from evertide.sql.plan.free_name import free_destination
 from evertide.sql.plan.history import history_option
-from evertide.sql.plan.plans import CreateIndexPlan
+from evertide.sql.plan.index_keys import column_keys, plan_keys, with_expressions
+from evertide.sql.plan.plans import CreateIndexPlan, PlannedKey
+from evertide.sql.plan.scope import TableName
 from evertide.sql.resolve import (
     Destination,
     Readable,
@@ -18,13 +22,8 @@ from evertide.sql.resolve import (
     resolve_readable,
 )
 from evertide.sql.syntax.definition import CreateIndexStatement
-from evertide.sql.syntax.expression import Expression, Name
-from evertide.vocab.errors import (
-    FeatureNotSupported,
-    UndefinedColumn,
-    UndefinedObject,
-)
-from evertide.vocab.relation_desc import RelationDesc
+from evertide.sql.syntax.expression import Name
+from evertide.vocab.errors import FeatureNotSupported, UndefinedObject, UndefinedParameter
 
 METHODS = {"arrangement", "btree"}
 
@@ -51,47 +50,40 @@ def plan_create_index(statement: CreateIndexStatement, query: QueryContext) -> C
         raise cannot_depend_on(on.item.name)
     cluster_name = query.plan.cluster if statement.cluster is None else statement.cluster
     cluster = resolve_cluster(cluster_name, query.plan.snapshot, at=statement.at)
-    if on.item.kind is ItemKind.VIEW:
-        relation = Get(on.global_id, on.desc.types)
+    keys = _keys(statement, on, query)
+    if query.parameters.finish():
+        raise UndefinedParameter("there is no parameter $1", position=position_of(statement.at))
+    relation = with_expressions(Get(on.global_id, on.desc.types), [key.scalar for key in keys])
+    if on.item.kind is ItemKind.VIEW or not isinstance(relation, Get):
         check_maintainable(relation, "index", query, statement.at)
-    key = _key(statement, on.desc)
-    columns = tuple(on.desc.columns[i].name for i in key)
-    destination = _destination(statement, on, columns, query)
+    destination = _destination(statement, on, [key.column.name for key in keys], query)
     return CreateIndexPlan(
         name=item_name(destination),
         cluster_id=cluster.cluster_id,
         on_item=on.item_id,
         on_id=on.global_id,
-        key=key,
-        desc=on.desc,
-        create_sql=normal_index(statement, destination.name, on.name, columns, cluster.name),
+        keys=keys,
+        relation=relation,
+        create_sql=normal_index(
+            statement, destination.name, on.name, tuple(key.node for key in keys), cluster.name
+        ),
         if_not_exists=statement.if_not_exists,
         history_ms=history_option(statement.options),
     )
 
 
-def _key(statement: CreateIndexStatement, desc: RelationDesc) -> tuple[int, ...]:
-    """Positions of the key columns. No unique keys are known, so a default index has them all."""
+def _keys(
+    statement: CreateIndexStatement, on: Readable, query: QueryContext
+) -> tuple[PlannedKey, ...]:
+    """No unique keys are known, so a default index has all columns."""
     if statement.default or not statement.keys:
-        return tuple(range(desc.arity))
-    return tuple(_position(node, desc) for node in statement.keys)
-
-
-def _position(node: Expression, desc: RelationDesc) -> int:
-    if not isinstance(node, Name):
-        raise FeatureNotSupported(
-            "expressions as index keys are not supported",
-            hint="Create a view with the expression as a column, and an index on that.",
-            position=position_of(node.at),
-        )
-    name = node.parts[-1]
-    if name not in desc.names:
-        raise UndefinedColumn(f'column "{name}" does not exist', position=position_of(node.at))
-    return desc.names.index(name)
+        return column_keys(on.desc)
+    table = TableName(on.name.name, on.name.parts[:-1])
+    return plan_keys(statement.keys, on.desc, table, query)
 
 
 def _destination(
-    statement: CreateIndexStatement, on: Readable, columns: tuple[str, ...], query: QueryContext
+    statement: CreateIndexStatement, on: Readable, columns: Sequence[str], query: QueryContext
 ) -> Destination:
     """An index lives beside its relation. A name made for it is made unique by a number."""
     parts = on.name.parts[:-1]

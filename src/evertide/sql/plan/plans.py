@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from evertide.catalog.objects import Replacement
 from evertide.expr.relation import Finishing, OrderKey, Relation
-from evertide.expr.scalar import Scalar
+from evertide.expr.scalar import ColumnRef, Scalar
 from evertide.sql.plan.clusters.plans import ClusterPlan
 from evertide.sql.plan.external.plans import CreateSinkPlan, CreateSourcePlan
 from evertide.sql.plan.named.plans import NamedPlan
@@ -22,10 +22,11 @@ from evertide.sql.plan.roles.plans import RolePlan
 from evertide.sql.plan.undrop.plans import UndropPlan
 from evertide.sql.syntax.command import SavepointAction
 from evertide.sql.syntax.definition import OnCommit
+from evertide.sql.syntax.expression import Expression
 from evertide.vocab.errors import Notice
 from evertide.vocab.ids import ClusterId, DatabaseId, GlobalId, ItemId, ReplicaId, SchemaId
 from evertide.vocab.refresh import RefreshSchedule
-from evertide.vocab.relation_desc import RelationDesc
+from evertide.vocab.relation_desc import ColumnDesc, RelationDesc
 from evertide.vocab.sql_type import SqlType
 from evertide.vocab.timestamp import Timestamp
 
@@ -227,15 +228,31 @@ class CreateMaterializedViewPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedKey:
+    """A key of an index. `node` names the relation's columns by their bare names, so that it means
+    the same whatever the relation is called; `column` is what system relations show."""
+
+    node: Expression
+    scalar: Scalar
+    column: ColumnDesc
+
+    @property
+    def position(self) -> int | None:
+        """The column that it is; None: an expression."""
+        return self.scalar.index if isinstance(self.scalar, ColumnRef) else None
+
+
+@dataclass(frozen=True, slots=True)
 class CreateIndexPlan:
-    """An arrangement of `on_id` by `key` in a cluster. Keys are columns of the relation."""
+    """An arrangement of `on_id` in a cluster, by columns of the relation or expressions."""
 
     name: ItemName
     cluster_id: ClusterId
     on_item: ItemId
     on_id: GlobalId
-    key: tuple[int, ...]
-    desc: RelationDesc
+    keys: tuple[PlannedKey, ...]
+    # What it holds.
+    relation: Relation
     create_sql: str
     if_not_exists: bool
     history_ms: int | None = None

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evertide.expr.relation import Get
 from evertide.sql.plan.as_of import plan_timestamp, refuse_session_calls
 from evertide.sql.plan.clusters.active import check_active_cluster
 from evertide.sql.plan.context import QueryContext
@@ -123,8 +122,7 @@ def plan_explain(statement: ExplainPlanStatement, query: QueryContext) -> Explai
         case CreateMaterializedViewStatement() as view:
             return replace(plan, relation=plan_create_materialized_view(view, query).relation)
         case CreateIndexStatement() as index:
-            created = plan_create_index(index, query)
-            return replace(plan, relation=Get(created.on_id, created.desc.types))
+            return replace(plan, relation=plan_create_index(index, query).relation)
         case SubscribeStatement() as subscribe:
             return replace(plan, relation=plan_subscribe(subscribe, query).relation)
 

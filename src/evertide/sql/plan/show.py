@@ -1,6 +1,6 @@
 """SHOW lists: queries over system relations, written in SQL and planned like any other."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, assert_never
 
@@ -278,7 +278,7 @@ def _texts(query: QueryContext) -> dict[str, NamedQuery | None]:
     """Lists within a row, which SQL could only make by aggregates that keep an order."""
     snapshot = query.plan.snapshot
     keys: list[Row] = [
-        (item.item_id, item.desc.names)
+        (item.item_id, _key_texts(item.definition, item.desc.names))
         for item in snapshot.items.values()
         if isinstance(item.definition, Index)
     ]
@@ -287,6 +287,14 @@ def _texts(query: QueryContext) -> dict[str, NamedQuery | None]:
         "profile_replicas": _constant(REPLICAS_DESC, replicas_of_profiles(snapshot)),
         "index_keys": _constant(relation_desc(("id", TEXT), ("key", array_of(TEXT))), keys),
     }
+
+
+def _key_texts(index: Index, names: Sequence[str]) -> tuple[str, ...]:
+    """Columns by their names, expressions as they are written."""
+    return tuple(
+        name if key.expression is None else key.expression
+        for key, name in zip(index.keys, names, strict=True)
+    )
 
 
 def _constant(desc: RelationDesc, rows: list[Row]) -> NamedQuery:

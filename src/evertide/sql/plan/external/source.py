@@ -17,6 +17,7 @@ from evertide.sql.plan.external.plans import (
 )
 from evertide.sql.plan.free_name import free_destination
 from evertide.sql.plan.history import history_option
+from evertide.sql.plan.index_keys import column_keys
 from evertide.sql.pretty import to_sql
 from evertide.sql.resolve import (
     Destination,
@@ -161,9 +162,8 @@ def _indexes(
     for on, place, desc in relations:
         wanted = _free_index_name(place, query)
         statement = CreateIndexStatement(None, Name(place.parts), default=True)
-        text = normal_index(
-            statement, wanted.name, RelationName(*place.parts), tuple(desc.names), cluster.name
-        )
+        keys = tuple(key.node for key in column_keys(desc))
+        text = normal_index(statement, wanted.name, RelationName(*place.parts), keys, cluster.name)
         found.append(NewIndexPlan(_placed(wanted, text), on, desc))
     return tuple(found)
 

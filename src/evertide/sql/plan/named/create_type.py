@@ -6,6 +6,7 @@ from typing import Final
 from evertide.sql.normalize import normal_type
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.data_type import check_map_key, resolve_type
+from evertide.sql.plan.expression_context import Clause
 from evertide.sql.plan.free_name import free_destination
 from evertide.sql.plan.named.plans import CreateTypePlan
 from evertide.sql.resolve import find_type, position_of
@@ -87,10 +88,12 @@ def _type_id(node: DataType, query: QueryContext) -> str:
     return f"s{resolve_type(node, query).oid}"
 
 
-def refuse_named_types(node: Expression, query: QueryContext, before: Iterable[ItemId]) -> None:
-    """A default is stored as text beside its table, where no rename would find a type in it."""
+def refuse_named_types(
+    node: Expression, query: QueryContext, before: Iterable[ItemId], clause: Clause
+) -> None:
+    """For what is stored as text beside its relation, where no rename would find a type in it."""
     if set(query.dependencies) - set(before):
         raise FeatureNotSupported(
-            "user-defined types in DEFAULT expressions are not supported",
+            f"user-defined types in {clause} are not supported",
             position=position_of(node.at),
         )
