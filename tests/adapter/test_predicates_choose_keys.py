@@ -190,9 +190,44 @@ def test_an_index_by_expressions_is_asked_where_they_are_named() -> None:
         assert isinstance(leaf, IndexLeaf)
         assert leaf.keys is not None
         assert (leaf.name, leaf.keys.how) == (name, how)
-    for where in ("b = 'x'", "upper(b) = 'X'", "10 / c = 5", "c % 3 = 0"):
+    for where in (
+        "b = 'x'", "upper(b) = 'X'", "10 / c = 5", "c % 3 = 0",
+        # Somebody has to learn that 10 / c fails.
+        "c % 2 = 0 AND 10 / c = 1", "c % 2 = 0 OR 10 / c = 1",
+    ):  # fmt: skip
         (leaf,) = read(database, f"SELECT * FROM t WHERE {where}").leaves.values()
         assert isinstance(leaf, ShardLeaf), where
+
+
+def test_what_may_fail_leaves_the_choice_to_what_stands_below_it() -> None:
+    database = new_database()
+    database.run(
+        "CREATE TABLE t (a int, b text, c int); CREATE INDEX i ON t (lower(b), 10 / a);"
+        "CREATE INDEX j ON t (10 / a)"
+    )
+    (leaf,) = read(
+        database, "SELECT * FROM t WHERE lower(b) = 'x' AND 10 / a = 5 AND 10 / c = 1"
+    ).leaves.values()
+    assert isinstance(leaf, IndexLeaf)
+    assert leaf.keys is not None
+    assert (leaf.name, leaf.keys.how) == ("i", "index lookup (prefix)")
+    below = "SELECT * FROM (SELECT * FROM t WHERE 10 / c = 1) s WHERE 10 / a = 5"
+    (leaf,) = read(database, below).leaves.values()
+    assert isinstance(leaf, ShardLeaf)
+
+
+def test_expressions_that_look_different_are_different() -> None:
+    database = new_database()
+    database.run(
+        "CREATE TABLE t (a int, f float8, d varchar(3));"
+        "CREATE INDEX i ON t ((f * '0'::float8)); CREATE INDEX j ON t (d, (d::text), coalesce(a))"
+    )
+    for where, name in (("f * '0'::float8 = 0", "i"), ("d = 'x' AND a = 1", "j")):
+        (leaf,) = read(database, f"SELECT * FROM t WHERE {where}").leaves.values()
+        assert isinstance(leaf, IndexLeaf)
+        assert leaf.name == name
+    (leaf,) = read(database, "SELECT * FROM t WHERE f * '-0'::float8 = 0").leaves.values()
+    assert isinstance(leaf, ShardLeaf)
 
 
 def test_what_one_of_two_users_asks_for_does_not_choose_for_both() -> None:

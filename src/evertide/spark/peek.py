@@ -43,6 +43,7 @@ from evertide.spark.worker import Worker
 from evertide.vocab.errors import InternalError, ProgramLimitExceeded, SqlError
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import Timestamp, step_forward
+from evertide.vocab.update import Update
 
 # A connection with more requests than this under way is not read from.
 MAX_REQUESTS = 256
@@ -205,9 +206,8 @@ class PeekServer:
         global_id = dataflow.description.global_id
         peeked = await placement.engine.peek(global_id, command.lookup, as_of)
         updates = peeked.updates(as_of)
-        shown = export.desc.arity
-        if len(dataflow.plan.types) > shown:  # rows of another width are slow to decode
-            updates = [update._replace(row=update.row[:shown]) for update in updates]
+        if len(dataflow.plan.types) > export.desc.arity:
+            updates = _without_expressions(updates, export.desc.arity)
         return RowsResponse(command.request_id, encode_inline(updates))
 
     async def _peek_relation(self, command: PeekRelationCommand) -> Response:
@@ -247,6 +247,16 @@ async def _send(channel: Channel[Command], response: Response) -> None:
 
 def _failed(request_id: int, error: SqlError) -> FailedResponse:
     return FailedResponse(request_id, error.code, error.message)
+
+
+def _without_expressions(updates: Sequence[Update], arity: int) -> list[Update]:
+    """What an index by expressions shows: the relation's columns.
+
+    One that fails for some row puts the index in error, but not the relation: then others answer.
+    """
+    if any(update.error is not None for update in updates):
+        raise Refused("an expression of the index's key fails for some row")
+    return [update._replace(row=update.row[:arity]) for update in updates]
 
 
 async def _wait_for_frontier(dataflow: RunningDataflow, as_of: Timestamp) -> None:

@@ -149,8 +149,11 @@ def _plan_definition(item: Item, snapshot: Snapshot) -> Relation:
     if isinstance(item.definition, Index):
         assert isinstance(statement, CreateIndexStatement)
         on = snapshot.items[item.definition.on_id].version_among(item.planned_against)
-        keys = [plan_key(node, on.desc, query).scalar for node in statement.keys]
-        return with_expressions(Get(on.global_id, on.desc.types), keys)
+        keys = zip(statement.keys, item.definition.keys, strict=True)
+        expressions = [
+            plan_key(node, on.desc, query).scalar for node, key in keys if key.position is None
+        ]
+        return with_expressions(Get(on.global_id, on.desc.types), expressions)
     assert isinstance(statement, CreateViewStatement | CreateMaterializedViewStatement)
     planned = plan_query(statement.query, query)
     relation = fold_finishing(planned)

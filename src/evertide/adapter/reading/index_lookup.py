@@ -196,4 +196,9 @@ def _is_column(scalar: Scalar, column: int) -> bool:
 
 def best(found: Sequence[tuple[Item, KeySpans]]) -> tuple[Item, KeySpans] | None:
     """Which of several indexes to ask: one whose whole key is known, or the most of it."""
-    return max(found, key=lambda pair: (pair[1].exact, pair[1].depth), default=None)
+    return max(found, key=lambda pair: telling(pair[1]), default=None)
+
+
+def telling(spans: KeySpans) -> tuple[bool, int]:
+    """How much of its key an index is told; more is better."""
+    return spans.exact, spans.depth

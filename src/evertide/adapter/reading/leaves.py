@@ -5,25 +5,23 @@ session's cluster, or a temporary table. EXPLAIN shows the same choice that a SE
 """
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from evertide.adapter.reading.index_lookup import KeySpans, best, key_spans
+from evertide.adapter.reading.asked import EVERYTHING, Asked, asked_of_gets
+from evertide.adapter.reading.index_lookup import KeySpans, best
+from evertide.adapter.reading.index_spans import spans_of
 from evertide.catalog.builtin.registry import builtin_of
 from evertide.catalog.builtin.relation import Builtin
-from evertide.catalog.objects import Index, Item, Table, View
+from evertide.catalog.objects import Item, Table, View
 from evertide.catalog.snapshot import Snapshot
 from evertide.controller.storage import collection_of
 from evertide.dataflow.description import Import
 from evertide.dataflow.lookup import Lookup
-from evertide.expr.relation import Filter, Get, Project, Relation
+from evertide.expr.relation import Get, Project, Relation
 from evertide.expr.relation_walk import inputs_of
-from evertide.expr.scalar import ColumnRef, Scalar
-from evertide.expr.scalar_walk import move_columns
-from evertide.expr.transform.fold_scalar import fold_scalar
+from evertide.expr.scalar import Scalar
 from evertide.expr.traverse import gets, walk
-from evertide.sql.plan.rewrite import replace_parts
 from evertide.sql.views import index_expressions
 from evertide.vocab.ids import ClusterId, GlobalId, ShardId
 from evertide.vocab.relation_desc import RelationDesc
@@ -108,7 +106,7 @@ def choose_leaves(
 ) -> dict[GlobalId, Leaf]:
     """A leaf for every collection that the optimised relation reads."""
     counts = _uses(relation)
-    filters = _filters_over_gets(relation)
+    asked = asked_of_gets(relation)
     leaves: dict[GlobalId, Leaf] = {}
     for global_id in gets(relation):
         builtin = builtin_of(global_id)
@@ -122,9 +120,8 @@ def choose_leaves(
             continue
         # Two uses of one collection may want different rows of it: then all are read.
         once = counts[global_id] == 1
-        wanted = filters.get(global_id, _EVERYTHING) if once else _EVERYTHING
-        predicates = wanted.near + wanted.further
-        leaf = _leaf(item, global_id, predicates, snapshot, cluster_id)
+        wanted = asked.get(global_id, EVERYTHING) if once else EVERYTHING
+        leaf = _leaf(item, global_id, wanted, snapshot, cluster_id)
         if isinstance(leaf, ShardLeaf) and once:
             leaf = replace(leaf, predicates=wanted.near, once=True)
         leaves[global_id] = leaf
@@ -134,21 +131,21 @@ def choose_leaves(
 def _leaf(
     item: Item,
     global_id: GlobalId,
-    predicates: tuple[Scalar, ...],
+    asked: Asked,
     snapshot: Snapshot,
     cluster_id: ClusterId | None,
 ) -> Leaf:
     indexes = [] if cluster_id is None else indexes_of(item, global_id, snapshot, cluster_id)
     collection, desc = collection_of(item, snapshot, global_id), item.version(global_id).desc
     most = None if collection is None else MANY_ENTRIES
-    found = [(i, spans_of(i, desc, predicates, snapshot)) for i in indexes] if predicates else []
+    found = [(i, spans_of(i, desc, asked, snapshot)) for i in indexes] if asked.near else []
     chosen = best([(index, spans) for index, spans in found if spans is not None])
     if chosen is not None:
         return _index_leaf(chosen[0], desc, chosen[1], most)
     if collection is not None:
         return ShardLeaf(collection, item.name)
     assert indexes, f"view {item.name} was kept without an index"
-    # An expression that fails for some row puts its index in error, but not the view.
+    # One by expressions does not answer while they fail for some row, though the view is whole.
     plain = (index for index in indexes if not index_expressions(index, snapshot))
     return _index_leaf(next(plain, indexes[0]), desc, None, None)
 
@@ -163,27 +160,6 @@ def indexes_of(
     wanted = item.version(global_id).desc
     indexes = snapshot.indexes_on(item.item_id, cluster_id)
     return [i for i in indexes if item.version_among(i.planned_against).desc == wanted]
-
-
-def spans_of(
-    index: Item, on: RelationDesc, predicates: Sequence[Scalar], snapshot: Snapshot
-) -> KeySpans | None:
-    """The keys of an index that predicates over its relation ask for; None: any.
-
-    Where they name an expression that the index is kept by, they name a column of its key.
-    """
-    assert isinstance(index.definition, Index), "leaves are asked by indexes"
-    expressions = [fold_scalar(e) for e in index_expressions(index, snapshot)]
-    types = (*on.types, *(expression.type for expression in expressions))
-
-    def value_behind(part: Scalar) -> ColumnRef | None:
-        place = expressions.index(part) if part in expressions else None
-        return None if place is None else ColumnRef(on.arity + place, part.type)
-
-    if expressions:
-        predicates = [replace_parts(predicate, value_behind) for predicate in predicates]
-    places = index.definition.key_places(on.arity)
-    return key_spans(predicates, [(place, types[place]) for place in places])
 
 
 def _index_leaf(
@@ -214,50 +190,3 @@ def _uses(relation: Relation) -> Counter[GlobalId]:
 
 def _columns_of_one(node: Relation) -> bool:
     return isinstance(node, Project) and isinstance(node.input, Get)
-
-
-@dataclass(frozen=True, slots=True)
-class _Filtered:
-    """What is asked of a collection's rows: first `near`, then what may fail for some of them."""
-
-    near: tuple[Scalar, ...] = ()
-    further: tuple[Scalar, ...] = ()
-
-
-_EVERYTHING: Final = _Filtered()
-
-
-def _filters_over_gets(relation: Relation) -> dict[GlobalId, _Filtered]:
-    """Predicates that stand over a Get, or over a Project of one, by collection."""
-    uses = Counter(id(source) for node in walk(relation) for source in inputs_of(node))
-    found: dict[GlobalId, _Filtered] = {}
-    for node in walk(relation):  # a Filter comes before those below it
-        filters, get, columns = _filters(node, uses)
-        if filters and get is not None and get.global_id not in found:
-            moved = dict(enumerate(columns))
-            further, near = filters[:-1], filters[-1]
-            found[get.global_id] = _Filtered(
-                tuple(move_columns(p, moved) for p in near.predicates),
-                tuple(move_columns(p, moved) for f in further for p in f.predicates),
-            )
-    return found
-
-
-def _filters(
-    node: Relation, uses: Counter[int]
-) -> tuple[list[Filter], Get | None, tuple[int, ...]]:
-    """Filters one over the other, the Get that they end at, and the columns of it that they see.
-
-    What stands over a Filter with several users says nothing of what the others need.
-    """
-    filters: list[Filter] = []
-    while isinstance(node, Filter) and (not filters or uses[id(node)] == 1):
-        filters.append(node)
-        node = node.input
-    match node:
-        case Get() as get:
-            return filters, get, tuple(range(len(get.types)))
-        case Project(input=Get() as get, columns=columns):
-            return filters, get, columns
-        case _:
-            return filters, None, ()

@@ -53,7 +53,8 @@ def plan_create_index(statement: CreateIndexStatement, query: QueryContext) -> C
     keys = _keys(statement, on, query)
     if query.parameters.finish():
         raise UndefinedParameter("there is no parameter $1", position=position_of(statement.at))
-    relation = with_expressions(Get(on.global_id, on.desc.types), [key.scalar for key in keys])
+    expressions = [key.scalar for key in keys if key.position is None]
+    relation = with_expressions(Get(on.global_id, on.desc.types), expressions)
     if on.item.kind is ItemKind.VIEW or not isinstance(relation, Get):
         check_maintainable(relation, "index", query, statement.at)
     destination = _destination(statement, on, [key.column.name for key in keys], query)
