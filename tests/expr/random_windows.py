@@ -1,14 +1,19 @@
 """Random window functions over any relation."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from math import inf
 from random import Random
 
 from evertide.expr.functions.aggregate import packing
 from evertide.expr.functions.row import AggregateFunction, ScalarFunction
 from evertide.expr.functions.table import AGGREGATE_FUNCTIONS, by_signature
 from evertide.expr.functions.window import ARITIES, NULL_SKIPPING, RESULTS, WindowFunction
+from evertide.expr.range_frame import DISTANCES
 from evertide.expr.relation import (
     USUAL_FRAME,
+    Distance,
     Distinct,
     Filter,
     Frame,
@@ -23,7 +28,8 @@ from evertide.expr.relation import (
     WindowCall,
 )
 from evertide.expr.scalar import Call, ColumnRef, Literal, Scalar
-from evertide.vocab.sql_type import BOOL, INT4, INT8
+from evertide.vocab.datum import Datum, Interval
+from evertide.vocab.sql_type import BOOL, FLOAT8, INT4, INT8, INTERVAL, NUMERIC, SqlType
 
 AGGREGATES = {
     "count", "sum", "avg", "min", "max", "array_agg", "bool_or", "stddev", "variance",
@@ -75,6 +81,8 @@ def random_window(rng: Random, source: Relation) -> Window:
     group = tuple(rng.sample(range(width), rng.randint(0, min(2, width))))
     packed: list[Scalar] = []
     calls = tuple(_call(rng, source.types, packed) for _ in range(rng.randint(1, 3)))
+    if len(order) == 1 and rng.random() < 0.5:
+        calls = tuple(_near(rng, call, source.types[order[0].column]) for call in calls)
     return Window(Map(source, tuple(packed)) if packed else source, group, order, calls)
 
 
@@ -98,6 +106,25 @@ def _call(rng: Random, types: Types, packed: list[Scalar]) -> WindowCall:
     arguments = tuple(given[: rng.randint(least, most)])
     skipping = function in NULL_SKIPPING and rng.random() < 0.3
     return WindowCall(function, arguments, value.type, frame, skipping)
+
+
+def _near(rng: Random, call: WindowCall, key: SqlType) -> WindowCall:
+    """Over rows whose keys are near, if keys of this type can be."""
+    wanted = DISTANCES.get(key.kind)
+    if wanted is None:
+        return call
+    distances: dict[SqlType, tuple[Datum, ...]] = {
+        INT8: (0, 1, 3),
+        NUMERIC: (Decimal(0), Decimal("1.5"), Decimal("Infinity")),
+        FLOAT8: (0.0, 1.5, inf),
+        INTERVAL: (Interval(0, 0, 0), Interval(1, -1, 0), Interval(0, 0, 5)),
+    }
+    near = [
+        Distance(Literal(rng.choice(distances[wanted]), wanted), following)
+        for following in (False, True)
+    ]
+    start, end = rng.choice((None, 0, *near)), rng.choice((None, 0, *near))
+    return replace(call, frame=Frame("range", start, end))
 
 
 def _number(rng: Random) -> Scalar:

@@ -43,6 +43,18 @@ _SEEING: Final = (
     "last_value({x})", "nth_value({x}, {k})", "array_agg({i})", "string_agg(c, '-')",
     "array_agg(c) FILTER (WHERE {b})",
 )  # fmt: skip
+# Keys, and how far away others may be.
+_DISTANCES: Final = {
+    "id": ("0", "1", "3", "9223372036854775807"),
+    "a": ("0", "1", "4", "6"),
+    "b": ("1", "0"),
+    "n": ("0", "1.5", "1", "98.5", "'Infinity'"),
+    "n::float8": ("0", "1.25", "'Infinity'"),
+    "d": ("'1 month'", "interval '27 days'", "'0'", "'1 month -2 days'"),
+    "d::timestamp": ("'26 days 24 hours'", "'1 year'"),
+    "d - date '2024-01-20'": ("3", "15", "27"),
+    "(d - date '2024-01-20') * interval '1 day 1 hour'": ("'1 month'", "'27 days'"),
+}
 _BOUNDS: Final = (
     "UNBOUNDED PRECEDING", "2 PRECEDING", "1 PRECEDING", "CURRENT ROW", "1 FOLLOWING",
     "2 FOLLOWING", "UNBOUNDED FOLLOWING",
@@ -89,6 +101,8 @@ class WindowQueries:
             call = call.replace(f"{{{kind}}}", self._expression(kind))
         call = call.replace("{x}", self._expression(self._random.choice(_ANY)))
         call = call.replace("{k}", self._random.choice(("1", "2", "3", "7")))
+        if self._random.random() < 0.25:
+            return self._near(call, blind=blind)
         order = f"{self._keys()}id{self._direction()}"
         frame = self._random.choice(("", self._frame(("ROWS", "GROUPS", "RANGE"))))
         if blind and self._random.random() < 0.6:
@@ -97,6 +111,26 @@ class WindowQueries:
             frame = self._random.choice(("", self._frame(units)))
         by = f"ORDER BY {order}" if order else ""
         return f"{call} OVER ({' '.join(filter(None, (self._partition(), by, frame)))})"
+
+    def _near(self, call: str, *, blind: bool) -> str:
+        """Over rows whose key is at most so far from the row's own."""
+        key = self._random.choice(tuple(_DISTANCES)) if blind else "id"
+        start, end = sorted(
+            (
+                (self._random.choice((-1, 1)), by)
+                for by in self._random.choices(_DISTANCES[key], k=2)
+            ),
+            key=lambda bound: bound[0],
+        )
+        first, last = (
+            f"{by} {'PRECEDING' if way < 0 else 'FOLLOWING'}" for way, by in (start, end)
+        )
+        if start[0] < 0:
+            first = self._random.choice((first, first, "UNBOUNDED PRECEDING"))
+            last = self._random.choice((last, last, "CURRENT ROW", "UNBOUNDED FOLLOWING"))
+        frame = f"RANGE BETWEEN {first} AND {last}"
+        order = f"ORDER BY {key}{self._direction()}"
+        return f"{call} OVER ({' '.join(filter(None, (self._partition(), order, frame)))})"
 
     def _partition(self) -> str:
         keys = self._random.sample(("a", "b", "c", "a % 2", "d"), self._random.choice((0, 0, 1, 2)))

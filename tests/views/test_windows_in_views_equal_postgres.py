@@ -27,6 +27,9 @@ QUERIES = {
     "moving": "SELECT id, sum(day) OVER w AS t, min(amount) OVER w AS lo, first_value(note) OVER w"
     " AS f, last_value(note) OVER w AS l FROM sales"
     " WINDOW w AS (PARTITION BY shop ORDER BY id ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING)",
+    "near": "SELECT id, sum(amount) OVER w AS t, count(*) OVER w AS n, min(note) OVER w AS f"
+    " FROM sales"
+    " WINDOW w AS (PARTITION BY shop ORDER BY day DESC RANGE BETWEEN 1 PRECEDING AND 2 FOLLOWING)",
     "neighbours": "SELECT id, lag(amount) OVER w AS b, lead(note, 2, 'none') OVER w AS a, ntile(3)"
     " OVER w AS q FROM sales WINDOW w AS (ORDER BY day DESC NULLS LAST, id)",
     "best": "SELECT id, shop, amount FROM (SELECT *, row_number() OVER (PARTITION BY shop ORDER BY"
@@ -37,7 +40,7 @@ QUERIES = {
     " FROM sales s JOIN sales o ON s.day = o.day",
 }
 # A tick of each as a job takes seconds, so a few speak for all.
-AS_JOBS = ("ranked", "moving", "best")
+AS_JOBS = ("ranked", "moving", "near", "best")
 
 
 def random_statement(chance: Random, number: int) -> str:

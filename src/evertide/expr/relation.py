@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from evertide.expr.functions.row import AggregateFunction, TableFunction
 from evertide.expr.functions.window import WindowFunction
-from evertide.expr.scalar import Scalar
+from evertide.expr.scalar import Literal, Scalar
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.sql_type import INT8, SqlType
@@ -219,16 +219,32 @@ class TopK:
 
 
 @dataclass(frozen=True)
+class Distance:
+    """How far a key may be from a row's own, behind it or before it in the direction of the order.
+
+    The order has one key, and `by` is of the type that keys of its type are moved by.
+    """
+
+    by: Literal
+    following: bool
+
+
+@dataclass(frozen=True)
 class Frame:
     """The rows around one that a window function looks at, from `start` to `end`, both in.
 
     Rows, or groups of rows that the order finds equal, are counted from the row itself: -1 is one
-    before it. None: as far as the partition goes. "range" knows only None and 0, all equal rows.
+    before it. None: as far as the partition goes. "range" knows distances, None and 0, which is all
+    equal rows; the others know no distances.
     """
 
     unit: str  # "rows" | "range" | "groups"
-    start: int | None
-    end: int | None
+    start: int | Distance | None
+    end: int | Distance | None
+
+    @property
+    def has_distance(self) -> bool:
+        return isinstance(self.start, Distance) or isinstance(self.end, Distance)
 
 
 # From the first row of the partition to the last one equal in order.

@@ -10,6 +10,7 @@ from evertide.expr.relation import (
     AggregateCall,
     Apply,
     Constant,
+    Distance,
     Distinct,
     Filter,
     FlatMap,
@@ -179,9 +180,11 @@ def show_window_call(call: WindowCall) -> str:
     return f"{name}({inside}){nulls} {frame.unit} between {start} and {end}"
 
 
-def _bound(offset: int | None, unbounded: str) -> str:
+def _bound(offset: int | Distance | None, unbounded: str) -> str:
     if offset is None:
         return unbounded
+    if isinstance(offset, Distance):
+        return f"{show_scalar(offset.by)} {'following' if offset.following else 'preceding'}"
     if offset == 0:
         return "current row"
     return f"{abs(offset)} {'preceding' if offset < 0 else 'following'}"

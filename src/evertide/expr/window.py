@@ -15,7 +15,8 @@ from evertide.expr.aggregate import least_error
 from evertide.expr.frame_aggregate import Outcome, over_frames
 from evertide.expr.functions.row import AggregateFunction
 from evertide.expr.functions.window import WindowFunction, is_blind_to_ties
-from evertide.expr.relation import Frame, OrderKey, Types, WindowCall
+from evertide.expr.range_frame import borders
+from evertide.expr.relation import Distance, Frame, OrderKey, Types, WindowCall
 from evertide.expr.row_key import in_order, order_key
 from evertide.expr.scalar import ColumnRef, Literal, Scalar
 from evertide.vocab.datum import Datum, Row
@@ -25,7 +26,7 @@ from evertide.vocab.errors import (
     SqlError,
     encode_error,
 )
-from evertide.vocab.sql_type import INT4
+from evertide.vocab.sql_type import INT4, SqlType
 
 Counted: TypeAlias = tuple[Row, int]
 # From and up to, but not including, these positions of the partition.
@@ -59,6 +60,12 @@ class Partition:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    @cached_property
+    def keys(self) -> tuple[Sequence[Datum], SqlType, bool]:
+        """The values of the order's only key, their type, and whether they descend."""
+        (key,) = self.order
+        return [row[key.column] for row in self.rows], self.types[key.column], key.descending
 
     def first_peer(self, at: int) -> int:
         return self.starts[self.groups[at]]
@@ -145,7 +152,7 @@ def _reach(call: WindowCall) -> int | None:
         return None
     if frame.unit != "rows" or frame.start is None or frame.end is None:
         return None
-    return max(abs(frame.start), abs(frame.end))
+    return max(abs(_counted(frame.start)), abs(_counted(frame.end)))
 
 
 _OF_FRAMES = (WindowFunction.FIRST_VALUE, WindowFunction.LAST_VALUE, WindowFunction.NTH_VALUE)
@@ -165,22 +172,46 @@ COLLECTING = frozenset({"array_agg", "list_agg", "jsonb_agg", "jsonb_object_agg"
 
 def _frames(frame: Frame, partition: Partition) -> Frames:
     """Each row's frame. Both ends only ever move forward; an empty one ends before it begins."""
-    count, positions = len(partition), range(len(partition))
+    count = len(partition)
     start, end = frame.start, frame.end
-    match frame.unit:
+    firsts = [0] * count if start is None else _firsts(frame.unit, start, partition)
+    ends = [count] * count if end is None else _ends(frame.unit, end, partition)
+    return list(zip(firsts, ends, strict=True))
+
+
+def _firsts(unit: str, start: int | Distance, partition: Partition) -> Sequence[int]:
+    """Where frames begin."""
+    count = len(partition)
+    if isinstance(start, Distance):
+        return borders(*partition.keys, start, end=False)
+    match unit:
         case "rows":
-            firsts = [0 if start is None else _within(i + start, count) for i in positions]
-            ends = [count if end is None else _within(i + end + 1, count) for i in positions]
+            return [_within(i + start, count) for i in range(count)]
         case "range":
-            assert {start, end} <= {None, 0}, "ranges have no offsets"
-            firsts = [0 if start is None else partition.first_peer(i) for i in positions]
-            ends = [count if end is None else partition.after_peers(i) for i in positions]
+            return [partition.first_peer(i) for i in range(count)]
         case _:
             starts, last = partition.starts, len(partition.starts) - 1
-            groups = partition.groups
-            firsts = [0 if start is None else starts[_within(g + start, last)] for g in groups]
-            ends = [count if end is None else starts[_within(g + end + 1, last)] for g in groups]
-    return list(zip(firsts, ends, strict=True))
+            return [starts[_within(group + start, last)] for group in partition.groups]
+
+
+def _ends(unit: str, end: int | Distance, partition: Partition) -> Sequence[int]:
+    """What comes right after frames."""
+    count = len(partition)
+    if isinstance(end, Distance):
+        return borders(*partition.keys, end, end=True)
+    match unit:
+        case "rows":
+            return [_within(i + end + 1, count) for i in range(count)]
+        case "range":
+            return [partition.after_peers(i) for i in range(count)]
+        case _:
+            starts, last = partition.starts, len(partition.starts) - 1
+            return [starts[_within(group + end + 1, last)] for group in partition.groups]
+
+
+def _counted(bound: int | Distance) -> int:
+    assert isinstance(bound, int), "rows are counted"
+    return bound
 
 
 def _within(position: int, count: int) -> int:

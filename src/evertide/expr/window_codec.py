@@ -4,16 +4,18 @@ from collections.abc import Sequence
 
 from evertide.expr.functions.row import AggregateFunction, ScalarFunction
 from evertide.expr.functions.window import window_function
-from evertide.expr.relation import Frame, WindowCall
+from evertide.expr.relation import Distance, Frame, WindowCall
+from evertide.expr.scalar import Literal
 from evertide.expr.scalar_codec import (
     FunctionLookup,
     Plain,
     UnreadablePlan,
     as_list,
     as_str,
-    optional_int,
+    plain_scalar,
     plain_scalars,
     plain_types,
+    read_scalar,
     read_scalars,
     read_types,
 )
@@ -28,7 +30,7 @@ def plain_window_calls(calls: Sequence[WindowCall]) -> Plain:
             else call.function.value,
             plain_scalars(call.arguments),
             plain_types((call.type,)),
-            [call.frame.unit, call.frame.start, call.frame.end],
+            [call.frame.unit, _plain_bound(call.frame.start), _plain_bound(call.frame.end)],
             call.ignore_nulls,
         ]
         for call in calls
@@ -51,6 +53,22 @@ def _read_call(plain: Plain, functions: FunctionLookup) -> WindowCall:
         function,
         read_scalars(arguments, functions),
         sql_type,
-        Frame(as_str(unit), optional_int(start), optional_int(end)),
+        Frame(as_str(unit), _read_bound(start, functions), _read_bound(end, functions)),
         bool(ignore_nulls),
     )
+
+
+def _plain_bound(bound: int | Distance | None) -> Plain:
+    if isinstance(bound, Distance):
+        return [plain_scalar(bound.by), bound.following]
+    return bound
+
+
+def _read_bound(plain: Plain, functions: FunctionLookup) -> int | Distance | None:
+    if plain is None or isinstance(plain, int):
+        return plain
+    by, following = as_list(plain)
+    literal = read_scalar(by, functions)
+    if not isinstance(literal, Literal):
+        raise UnreadablePlan("a distance that is not known")
+    return Distance(literal, bool(following))

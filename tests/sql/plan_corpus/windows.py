@@ -49,6 +49,14 @@ WINDOWS = (
     " count(*) OVER (ORDER BY placed RANGE CURRENT ROW),"
     " count(*) OVER (ORDER BY placed RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"
     " FROM orders ORDER BY id",
+    "SELECT id, count(*) OVER (ORDER BY placed RANGE '1 day' PRECEDING),"
+    " sum(amount) OVER (ORDER BY placed DESC RANGE BETWEEN '1 month' PRECEDING"
+    " AND '3 days' FOLLOWING),"
+    " count(*) OVER (ORDER BY id RANGE BETWEEN 1 + 1 PRECEDING AND 1 PRECEDING),"
+    " count(*) OVER (ORDER BY amount RANGE BETWEEN 5.5 PRECEDING AND UNBOUNDED FOLLOWING),"
+    " count(*) OVER (ORDER BY 1 RANGE 1 PRECEDING),"
+    " count(*) OVER (ORDER BY 1 RANGE BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)"
+    " FROM orders ORDER BY id",
     "SELECT id, sum(f) OVER (ORDER BY id ROWS 1 PRECEDING) FROM"
     " (VALUES (1, 1.5::float8), (2, 'NaN'), (3, 0.25), (4, 'Infinity'), (5, '-Infinity'),"
     " (6, NULL), (7, 2)) v (id, f) ORDER BY id",

@@ -7,7 +7,7 @@ at which rows the order finds equal; and where the value is an integer, or one o
 from evertide.dataflow.delta_plan import WindowNode
 from evertide.expr.functions.row import AggregateFunction
 from evertide.expr.functions.window import WindowFunction
-from evertide.expr.relation import Frame, WindowCall
+from evertide.expr.relation import Distance, Frame, WindowCall
 from evertide.expr.row_key import is_ambiguous
 from evertide.expr.scalar import ColumnRef, Literal, Scalar
 from evertide.persist.coding.encoding import spark_type_name
@@ -107,8 +107,10 @@ def is_native(call: WindowCall, node: WindowNode) -> bool:
 
 
 def _is_native_frame(frame: Frame) -> bool:
-    """Spark refuses frames that are always empty."""
-    offsets = [offset for offset in (frame.start, frame.end) if offset is not None]
+    """Spark refuses frames that are always empty, and keys overflow there when they are moved."""
+    if frame.has_distance:
+        return False
+    offsets = [offset for offset in (frame.start, frame.end) if isinstance(offset, int)]
     near = all(abs(offset) < _FARTHEST for offset in offsets)
     return frame.unit != "groups" and near and offsets == sorted(offsets)
 
@@ -188,9 +190,10 @@ def _frame(frame: Frame) -> str:
     return f" {frame.unit.upper()} BETWEEN {start} AND {end}"
 
 
-def _bound(offset: int | None, unbounded: str) -> str:
+def _bound(offset: int | Distance | None, unbounded: str) -> str:
     if offset is None:
         return unbounded
+    assert isinstance(offset, int), "it is native"
     if offset == 0:
         return "CURRENT ROW"
     return f"{abs(offset)} {'PRECEDING' if offset < 0 else 'FOLLOWING'}"

@@ -121,24 +121,26 @@ def _frame(cursor: Cursor) -> WindowFrame:
     unit = _UNITS[cursor.key]
     cursor.advance()
     if cursor.accept("BETWEEN"):
-        start = _bound(cursor)
+        start = _bound(cursor, unit)
         cursor.expect("AND")
-        return WindowFrame(unit, start, _bound(cursor), at=at)
-    return WindowFrame(unit, _bound(cursor), None, at=at)
+        return WindowFrame(unit, start, _bound(cursor, unit), at=at)
+    return WindowFrame(unit, _bound(cursor, unit), None, at=at)
 
 
-def _bound(cursor: Cursor) -> FrameBound:
+def _bound(cursor: Cursor, unit: str) -> FrameBound:
     at = cursor.at
     if cursor.accept_words("CURRENT", "ROW"):
         return FrameBound("CURRENT ROW", at=at)
-    offset = None if cursor.accept("UNBOUNDED") else _frame_offset(cursor)
+    offset = None
+    if not cursor.accept("UNBOUNDED"):
+        offset = expression.expression(cursor) if unit == "RANGE" else _rows_away(cursor)
     if cursor.accept("PRECEDING"):
         return FrameBound("PRECEDING", offset, at=at)
     cursor.expect("FOLLOWING")
     return FrameBound("FOLLOWING", offset, at=at)
 
 
-def _frame_offset(cursor: Cursor) -> NumberLiteral:
+def _rows_away(cursor: Cursor) -> NumberLiteral:
     """Frames are part of a plan's shape, so their offsets are known before any row is."""
     at = cursor.at
     if cursor.key != NUMBER:

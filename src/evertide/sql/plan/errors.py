@@ -9,3 +9,7 @@ class InvalidLimit(SqlError):
 
 class InvalidOffset(SqlError):
     sqlstate = "2201X"
+
+
+class InvalidFrameOffset(SqlError):
+    sqlstate = "22013"

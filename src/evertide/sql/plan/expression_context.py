@@ -33,6 +33,7 @@ class Clause(StrEnum):
     EXECUTE = "EXECUTE parameters"
     AS_OF = "AS OF"
     WINDOW = "window definitions"
+    RANGE = "RANGE"
     REFRESH_AT = "REFRESH AT"
     REFRESH_ALIGNED_TO = "REFRESH EVERY ... ALIGNED TO"
 
@@ -91,6 +92,13 @@ class ExpressionContext:
     def in_window_definition(self) -> "ExpressionContext":
         """The context of what a window is partitioned and ordered by."""
         return replace(self, clause=Clause.WINDOW, windows=None)
+
+    def without_columns(self, clause: Clause) -> "ExpressionContext":
+        """The context of a constant within this expression."""
+        return ExpressionContext(
+            query=self.query, scope=Scope(), clause=clause, deferred=Deferred(),
+            bind_node=self.bind_node,
+        )  # fmt: skip
 
     def in_aggregate(self) -> "ExpressionContext":
         """The context of an aggregate's argument: one row of the group."""

@@ -107,7 +107,8 @@ class Standing:
         order: Sequence[ArgumentOrder],
         calls: Mapping[int, WindowCall],
     ) -> None:
-        """Arguments and keys become columns. One that is the same for all rows is no key."""
+        """Arguments and keys become columns. One that is the same for all rows is no key, but where
+        a frame counts from it."""
         builder = self.builder
         carried = [rewrite_window_call(call, self.carry) for call in calls.values()]
         keys = [self.carry(key) for key in partition]
@@ -115,7 +116,8 @@ class Standing:
         wanted = dict.fromkeys(
             [*keys, *(key for key, _ in ordered), *(a for call in carried for a in call.arguments)]
         )
-        scalars = [scalar for scalar in wanted if not isinstance(scalar, Literal)]
+        counted_from = {key for key, _ in ordered if any(c.frame.has_distance for c in carried)}
+        scalars = [s for s in wanted if not isinstance(s, Literal) or s in counted_from]
         columns = dict(zip(scalars, builder.map(scalars), strict=True))
 
         def column(scalar: Scalar) -> Scalar:

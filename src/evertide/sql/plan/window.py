@@ -17,7 +17,7 @@ from evertide.expr.relation import USUAL_FRAME, ArgumentOrder, Frame, WindowCall
 from evertide.expr.scalar import Scalar
 from evertide.sql.plan.coercion import can_coerce, coerce, settle, unify
 from evertide.sql.plan.deferred import WindowUse
-from evertide.sql.plan.expression_context import ExpressionContext
+from evertide.sql.plan.expression_context import Clause, ExpressionContext
 from evertide.sql.plan.filter_clause import filtered_aggregate
 from evertide.sql.plan.function_call import bound_aggregate, call_function, is_aggregate
 from evertide.sql.plan.place import start_of
@@ -77,7 +77,9 @@ def bind_definition(
         )
         for item in whole.order_by
     )
-    frame = USUAL_FRAME if whole.frame is None else plan_frame(whole.frame, len(order), window.at)
+    frame = USUAL_FRAME
+    if whole.frame is not None:
+        frame = plan_frame(whole.frame, order, context.without_columns(Clause.RANGE), window.at)
     return partition, order, frame
 
 

@@ -381,4 +381,4 @@ def _bound(node: FrameBound) -> str:
         return node.kind
     if node.offset is None:
         return f"UNBOUNDED {node.kind}"
-    return f"{node.offset.text} {node.kind}"
+    return f"{expression(node.offset)} {node.kind}"

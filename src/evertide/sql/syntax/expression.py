@@ -259,7 +259,7 @@ class FrameBound:
     """`offset` belongs to PRECEDING and FOLLOWING alone; without it they are unbounded."""
 
     kind: Literal["PRECEDING", "CURRENT ROW", "FOLLOWING"]
-    offset: NumberLiteral | None = None  # digits alone
+    offset: Expression | None = None  # digits alone where rows or groups are counted
     at: int = field(default=UNPLACED, compare=False, kw_only=True)
 
 
