@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from evertide.controller.storage import Storage
 from evertide.dataflow.description import (
     DataflowDescription,
@@ -31,8 +33,12 @@ from evertide.persist.state import (
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
 from evertide.persist.store.protocol import Consensus
 from evertide.persist.txn import Committed, TableWrite, Txns, register_table
-from evertide.spark.engine import DriverEngine
+from evertide.spark.channel import FailedReply
+from evertide.spark.engine import DriverEngine, EngineFailing
 from evertide.spark.evaluate import Evaluator
+from evertide.spark.holds import keep_holds
+from evertide.spark.partitions.connection import ResidentFault
+from evertide.spark.running import Placement, RunningDataflow
 from evertide.spark.worker import Worker
 from evertide.vocab.ids import ClusterId, GlobalId, ShardId
 from evertide.vocab.relation_desc import relation_desc
@@ -132,6 +138,47 @@ async def test_hydration_that_failed_lets_go_of_its_inputs(tmp_path: Path) -> No
     assert replica.storage.given == 1
     await replica.worker.set_dataflows({})
     assert replica.storage.given == 0
+
+
+@pytest.mark.parametrize(
+    "fault", [EngineFailing("planted"), ResidentFault(FailedReply("ValueError", "planted", ""))]
+)
+async def test_state_that_cannot_forget_is_built_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    (replica,), _ = await _replicas(1, tmp_path)
+    await replica.insert("first", 5)
+    await replica.worker.set_dataflows({INDEX_ID: INDEX})
+    dataflow = replica.worker.dataflow(INDEX_ID)
+    assert dataflow is not None
+    await until_placed(replica, dataflow)
+    await replica.insert("second", 100_000)
+    await replica.rounds()
+    refused: list[int] = []
+
+    async def fail(_engine: DriverEngine, _global_id: GlobalId, since: Timestamp) -> None:
+        refused.append(since)
+        raise fault
+
+    monkeypatch.setattr("evertide.spark.holds.PAUSE_SECONDS", 0.01)
+    with monkeypatch.context() as patched:
+        patched.setattr(DriverEngine, "allow_compaction", fail)
+        keeping = asyncio.create_task(keep_holds(replica.client, replica.worker))
+        while dataflow.placement is not None and not keeping.done():
+            await asyncio.sleep(0.01)
+    placement = await until_placed(replica, dataflow)
+    assert refused
+    assert not keeping.done(), "the replica would end with it"
+    keeping.cancel()
+    peeked = await placement.engine.peek(INDEX_ID, None, Timestamp(dataflow.frontier - 1))
+    assert sorted(peeked.rows) == [(("first",), 1), (("second",), 1)]
+
+
+async def until_placed(replica: Replica, dataflow: RunningDataflow) -> Placement:
+    while dataflow.placement is None:
+        await replica.rounds()
+        await asyncio.sleep(0.01)
+    return dataflow.placement
 
 
 async def test_an_index_dropped_while_it_is_built_lets_go_of_its_inputs(tmp_path: Path) -> None:

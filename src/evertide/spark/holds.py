@@ -17,7 +17,8 @@ from evertide.persist.state import (
     release_hold,
 )
 from evertide.persist.trouble import PASSING, Trouble
-from evertide.spark.engine import EngineLost
+from evertide.spark.engine import EngineFailing, EngineLost
+from evertide.spark.partitions.connection import ResidentFault
 from evertide.spark.running import Placement, RunningDataflow
 from evertide.spark.worker import Worker
 from evertide.vocab.ids import ShardId
@@ -43,7 +44,7 @@ async def keep_holds(persist: PersistClient, worker: Worker) -> None:
 async def _move_all(persist: PersistClient, worker: Worker) -> None:
     for dataflow in worker.dataflows():
         _move_lease(dataflow)
-        await _compact_index(dataflow)
+        await _compact_index(dataflow, worker)
     changes = [change for dataflow in worker.dataflows() for change in hold_changes(dataflow)]
     if changes:
         # One commit: views may share inputs, and there may be hundreds of them.
@@ -75,7 +76,7 @@ def _move_lease(dataflow: RunningDataflow) -> None:
         placement.hold.move(step_back(min(dataflow.frontier, _LAST)))
 
 
-async def _compact_index(dataflow: RunningDataflow) -> None:
+async def _compact_index(dataflow: RunningDataflow, worker: Worker) -> None:
     """Let an index forget what nobody asks for; peeks below are refused from this moment on."""
     placement = dataflow.placement
     if placement is None or dataflow.index_key is None or dataflow.stopped is not None:
@@ -91,6 +92,8 @@ async def _compact_index(dataflow: RunningDataflow) -> None:
         await placement.engine.allow_compaction(dataflow.description.global_id, since)
     except EngineLost:
         pass  # the next incarnation starts without that history anyway
+    except (EngineFailing, ResidentFault) as fault:
+        worker.found_broken(dataflow, placement.engine, fault)
 
 
 def hold_changes(dataflow: RunningDataflow) -> list[ShardChange]:

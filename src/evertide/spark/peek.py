@@ -35,7 +35,7 @@ from evertide.persist.faults import BelowSince, PersistFault
 from evertide.persist.told import told
 from evertide.spark.arrangements.arrangement import BelowSince as IndexBelowSince
 from evertide.spark.arrangements.key_order import LookupRefused
-from evertide.spark.engine import EngineLost, Peeked
+from evertide.spark.engine import EngineFailing, EngineLost, Peeked
 from evertide.spark.reports import Facts, Reports
 from evertide.spark.running import RunningDataflow
 from evertide.spark.subscribe import Subscribes
@@ -204,7 +204,11 @@ class PeekServer:
         if placement is None or as_of < placement.since:
             raise Refused(f"index {command.global_id} is not readable at {as_of}")
         global_id = dataflow.description.global_id
-        peeked = await placement.engine.peek(global_id, command.lookup, as_of)
+        try:
+            peeked = await placement.engine.peek(global_id, command.lookup, as_of)
+        except EngineFailing as fault:
+            self._worker.found_broken(dataflow, placement.engine, fault)
+            raise Refused(f"index {command.global_id} is built again") from fault
         updates = peeked.updates(as_of)
         if len(dataflow.plan.types) > export.desc.arity:
             updates = _without_expressions(updates, export.desc.arity)

@@ -130,6 +130,13 @@ class Worker:
                 dataflow.stop_building()
         self._wake.set()
 
+    def found_broken(self, dataflow: RunningDataflow, engine: Engine, fault: Exception) -> None:
+        """Its state there answers no more, as somebody learnt who asked for something else than a
+        tick. Without a change of its inputs nothing else would notice."""
+        if dataflow.engine is engine:
+            self._build_again(dataflow, fault)
+            self._wake.set()
+
     async def set_dataflows(self, wanted: Mapping[GlobalId, DataflowDescription]) -> None:
         """Run exactly these: what is new is created, what is gone is dropped."""
         for global_id in [g for g in self._dataflows if g not in wanted]:
@@ -203,10 +210,7 @@ class Worker:
         except PASSING as fault:
             self.setbacks.met(dataflow, fault)
         except FAILING as fault:
-            # What is left of its state there may be half of a tick's: it is built again.
-            dataflow.stop_building()
-            dataflow.place(None)
-            self.setbacks.met(dataflow, fault)
+            self._build_again(dataflow, fault)
         except EngineLost as lost:
             self.lose_engine(lost.engine)
         except BelowSince as fault:
@@ -216,6 +220,12 @@ class Worker:
         except Exception:  # this loop owns the dataflow
             dataflow.stop("internal error")
             log.exception("dataflow stopped", object_id=dataflow.description.global_id)
+
+    def _build_again(self, dataflow: RunningDataflow, fault: Exception) -> None:
+        """What is left of its state may be half of a tick's."""
+        dataflow.stop_building()
+        dataflow.place(None)
+        self.setbacks.met(dataflow, fault)
 
     async def _restart(self, dataflow: RunningDataflow, reason: str) -> None:
         """History that it needed has been merged.
