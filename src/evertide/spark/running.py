@@ -11,6 +11,7 @@ from evertide.persist.leases import ReadHold
 from evertide.spark.engine import Engine
 from evertide.spark.sink import ShardSink
 from evertide.spark.takeover.sink import TakeoverSink
+from evertide.spark.tick_records import RECOMPUTE
 from evertide.vocab.timestamp import MIN_TS, Timestamp
 from evertide.vocab.update import Update
 
@@ -126,6 +127,15 @@ class RunningDataflow:
         if self.placement is not None:
             self.placement.hold.release()
         self.placement = placement
+
+    def executor_on(self, engine: Engine) -> str:
+        """Who ticks it there, for tick records."""
+        return RECOMPUTE if self.plan.recomputes else engine.executor
+
+    def forsake(self) -> None:
+        """What there is of its state counts no more: it will be built again."""
+        self.stop_building()
+        self.place(None)
 
     def stop_building(self) -> None:
         """Give up what is being built."""

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Mapping, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 import structlog
@@ -134,7 +135,8 @@ class Worker:
         """Its state there answers no more, as somebody learnt who asked for something else than a
         tick. Without a change of its inputs nothing else would notice."""
         if dataflow.engine is engine:
-            self._build_again(dataflow, fault)
+            dataflow.forsake()
+            self.setbacks.met(dataflow, fault)
             self._wake.set()
 
     async def set_dataflows(self, wanted: Mapping[GlobalId, DataflowDescription]) -> None:
@@ -210,7 +212,9 @@ class Worker:
         except PASSING as fault:
             self.setbacks.met(dataflow, fault)
         except FAILING as fault:
-            self._build_again(dataflow, fault)
+            # What is left of its state there may be half of a tick's: it is built again.
+            dataflow.forsake()
+            self.setbacks.met(dataflow, fault)
         except EngineLost as lost:
             self.lose_engine(lost.engine)
         except BelowSince as fault:
@@ -220,12 +224,6 @@ class Worker:
         except Exception:  # this loop owns the dataflow
             dataflow.stop("internal error")
             log.exception("dataflow stopped", object_id=dataflow.description.global_id)
-
-    def _build_again(self, dataflow: RunningDataflow, fault: Exception) -> None:
-        """What is left of its state may be half of a tick's."""
-        dataflow.stop_building()
-        dataflow.place(None)
-        self.setbacks.met(dataflow, fault)
 
     async def _restart(self, dataflow: RunningDataflow, reason: str) -> None:
         """History that it needed has been merged.
@@ -247,8 +245,7 @@ class Worker:
             dataflow.sink = sink
         log.warning("dataflow begins again", object_id=global_id, reason=reason)
         engine = dataflow.engine
-        dataflow.stop_building()
-        dataflow.place(None)
+        dataflow.forsake()
         dataflow.frontier = MIN_TS
         if engine is not None:
             await _forget(engine, dataflow)
@@ -344,7 +341,7 @@ class Worker:
         if rows > PIECE_ROWS:
             inputs.clear()
             await asyncio.to_thread(give_back)
-        return _executor(dataflow, engine), rows, ticked
+        return dataflow.executor_on(engine), rows, ticked
 
     async def _adopt(
         self, dataflow: RunningDataflow, building: Building, output: Sequence[Update]
@@ -464,7 +461,7 @@ class Worker:
         started = time.perf_counter()
         output = await engine.tick(dataflow.description.global_id, inputs, lower, upper)
         self._record(
-            dataflow, _executor(dataflow, engine), started, count_updates(inputs), output, upper
+            dataflow, dataflow.executor_on(engine), started, count_updates(inputs), output, upper
         )
         return output
 
@@ -497,14 +494,7 @@ class Worker:
         dataflow.advance(upper)
 
 
-def _executor(dataflow: RunningDataflow, engine: Engine) -> str:
-    """Who ticks it, for tick records."""
-    return RECOMPUTE if dataflow.plan.recomputes else engine.executor
-
-
 async def _forget(engine: Engine, dataflow: RunningDataflow) -> None:
     """Drop what an engine keeps of a dataflow, built or half built."""
-    try:
+    with suppress(EngineLost):  # its state went with it
         await engine.drop(dataflow.description.global_id)
-    except EngineLost:
-        pass  # its state went with it
