@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from evertide.expr.functions.aggregate import packing
+from evertide.expr.functions.aggregate import packing, shows_order
 from evertide.expr.functions.row import ScalarFunction
 from evertide.expr.functions.table import (
     AGGREGATE_FUNCTIONS,
@@ -129,6 +129,11 @@ def test_aggregates_of_several_arguments_are_packed_into_one() -> None:
         if pack is not None:
             assert pack.arguments == row.arguments
             assert by_signature(pack.signature) is pack
+
+
+def test_only_aggregates_that_collect_show_the_order_asked_for() -> None:
+    collecting = {"array_agg", "list_agg", "string_agg", "jsonb_agg", "jsonb_object_agg"}
+    assert {row.name for row in AGGREGATE_FUNCTIONS if shows_order(row)} == collecting
 
 
 def test_names_are_found() -> None:

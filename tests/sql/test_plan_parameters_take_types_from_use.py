@@ -55,6 +55,8 @@ FOUND = [
     ("UPDATE t SET d = $2 WHERE a = $1", (INT4, DATE)),
     ("DELETE FROM t WHERE b = $1", (TEXT,)),
     ("VALUES ($1, 1), (2, $2)", (INT4, INT4)),
+    ("SELECT sum(a ORDER BY d = $1) FROM t", (DATE,)),
+    ("SELECT string_agg(DISTINCT $1, ',' ORDER BY $1 DESC) FROM t", (TEXT,)),
     ("SELECT sum(a) FROM t GROUP BY a + $1 HAVING max(a) > $2", (INT4, INT4)),
 ]
 

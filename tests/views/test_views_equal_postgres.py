@@ -46,6 +46,12 @@ QUERIES = {
         " array_agg(DISTINCT v ORDER BY v DESC NULLS LAST) AS d,"
         " jsonb_agg(id ORDER BY v NULLS FIRST, id DESC) FILTER (WHERE v > 0) AS j FROM a GROUP BY k"
     ),
+    "in_order_too": (
+        "SELECT k, replace(jsonb_agg(ROW(a.*) ORDER BY a DESC)::text, ' ', '') AS j,"
+        " bool_and(v > 0 ORDER BY id) AS every,"
+        " array_agg(id ORDER BY (s, v) DESC, id) AS a, count(DISTINCT a.s ORDER BY s) AS n,"
+        " array_agg(id ORDER BY 6 / v, id) FILTER (WHERE v <> 0) AS f FROM a GROUP BY k"
+    ),
     "top_three": "SELECT id, v FROM a ORDER BY v DESC NULLS LAST, id LIMIT 3",
 }
 

@@ -171,6 +171,24 @@ GROUPING = (
     "SELECT bool_and(vip), bool_or(vip), every(id > 0) FROM customers",
     "SELECT string_agg(name, ',' ORDER BY name) FROM customers",
     "SELECT array_agg(name ORDER BY name) FROM customers WHERE name IS NOT NULL",
+    "SELECT bool_and(vip ORDER BY id), every(vip ORDER BY id), bool_or(vip ORDER BY id DESC),"
+    " bool_or(DISTINCT vip ORDER BY vip DESC) FROM customers",
+    "SELECT min(id ORDER BY name), max(name ORDER BY id DESC), sum(id ORDER BY vip, city),"
+    " round(avg(DISTINCT id ORDER BY id DESC), 5), count(name ORDER BY id), bit_and(id ORDER BY"
+    " name), bit_or(id ORDER BY name), bit_xor(id ORDER BY name), variance(id ORDER BY name),"
+    " round(stddev(id ORDER BY name DESC), 9) FROM customers",
+    "SELECT sum(iv ORDER BY id DESC), max(iv ORDER BY id), min(iv ORDER BY id) FROM times",
+    "SELECT sum(id ORDER BY (SELECT o.id FROM orders o)) FROM customers",
+    "SELECT array_agg(DISTINCT customers.id ORDER BY id DESC), count(DISTINCT name ORDER BY"
+    " customers.name), array_agg(DISTINCT id + 1 ORDER BY customers.id + 1 DESC) FROM customers",
+    "SELECT string_agg(DISTINCT name, ',' ORDER BY name DESC, ','::text),"
+    " array_agg(DISTINCT 1 + (SELECT 1) ORDER BY 1 + (SELECT 1)) FROM customers",
+    # PostgreSQL 16 sorts for calls of the commonest order ahead of FILTER, for others after it.
+    "SELECT array_agg(id ORDER BY id), array_agg(name ORDER BY id), array_agg(city ORDER BY id),"
+    " array_agg(id ORDER BY 6 / (id - 1), id) FILTER (WHERE id > 1),"
+    " string_agg(name, ',' ORDER BY 6 / (id - 1) DESC, 1 / (id - 1), id) FILTER (WHERE id > 1),"
+    " array_agg(DISTINCT 6 / (id - 1) ORDER BY 6 / (id - 1) DESC) FILTER (WHERE id > 1)"
+    " FROM customers",
     "SELECT sum(i), sum(b), sum(s), sum(n) FROM numbers WHERE i < 100",
     "SELECT round(avg(i), 5), avg(f), max(r) FROM numbers WHERE i < 100",
     "SELECT round(stddev(id), 9), variance(id), round(stddev_pop(id), 9) FROM customers",

@@ -54,6 +54,13 @@ RECORDS = (
     "SELECT x, n FROM information_schema._pg_expandarray(ARRAY[5, 6]) AS t",
     "SELECT jsonb_build_array((1, 'a')), to_jsonb((1, (2, NULL)))",
     "SELECT jsonb_agg((k, v) ORDER BY k, v) FROM dupes WHERE k = 1",
+    "SELECT jsonb_agg(c ORDER BY c DESC), jsonb_agg(DISTINCT c ORDER BY c.*) FROM customers c",
+    "SELECT array_agg(id ORDER BY (vip, (city, id))), array_agg(id ORDER BY (vip, city) DESC NULLS"
+    " LAST, id), array_agg(id ORDER BY (vip, id) NULLS FIRST) FROM customers",
+    "SELECT array_agg(id ORDER BY CASE WHEN id > 2 THEN (vip, id) END NULLS FIRST, id),"
+    " array_agg(id ORDER BY ROW(), id DESC) FROM customers",
+    "SELECT count(DISTINCT c ORDER BY c.*), count(DISTINCT (id, name) ORDER BY (c.id, name) DESC)"
+    " FROM customers c",
     "SELECT row_to_json(c) ->> 'city', row_to_json((id, name))::text FROM customers c ORDER BY id",
     "SELECT (c.id, o.id) = (1, 10) FROM customers c JOIN orders o"
     " ON (c.id, 1) = (o.customer_id, 1)",

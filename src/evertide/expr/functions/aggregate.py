@@ -246,6 +246,15 @@ def packing(aggregate: AggregateFunction) -> ScalarFunction | None:
     return _PACKED.get(aggregate) or made_packing(aggregate)
 
 
+def shows_order(aggregate: AggregateFunction) -> bool:
+    """Whether its result depends on the order that a call asks for.
+
+    Those that put arguments together do, and they are the ones that have them packed. Sums do not,
+    nor do those that rely on value order: `min` is the first, `bool_or` the last of it.
+    """
+    return packing(aggregate) is not None
+
+
 AGGREGATES: Final = (
     *_COUNTS,
     *_SUMS,

@@ -6,17 +6,17 @@ from typing import Final
 from evertide.expr import scalar as typed
 from evertide.expr.functions.cast import CastContext
 from evertide.expr.functions.record import is_record
-from evertide.expr.functions.row import Accumulator, AggregateFunction
 from evertide.expr.functions.rows import find_table_functions
 from evertide.expr.functions.window import window_function
-from evertide.expr.relation import AggregateCall, ArgumentOrder
+from evertide.expr.relation import AggregateCall
 from evertide.expr.scalar import Case, Literal, Scalar, SessionCall
 from evertide.expr.temporal import MZ_NOW
 from evertide.sql.plan import window
-from evertide.sql.plan.coercion import coerce, settle, unify
+from evertide.sql.plan.argument_order import bind_argument_order
+from evertide.sql.plan.coercion import coerce, unify
 from evertide.sql.plan.context import QueryContext
 from evertide.sql.plan.expression_context import ExpressionContext
-from evertide.sql.plan.filter_clause import filtered_aggregate
+from evertide.sql.plan.filter_clause import bind_filter, over_kept
 from evertide.sql.plan.function_call import (
     bound_aggregate,
     call_function,
@@ -37,7 +37,6 @@ from evertide.sql.syntax.expression import Expression, FunctionCall, RowConstruc
 from evertide.vocab.errors import (
     FeatureNotSupported,
     GroupingError,
-    InvalidColumnReference,
     SqlSyntaxError,
     UndefinedFunction,
     WrongObjectType,
@@ -224,8 +223,9 @@ def _bind_aggregate(name: str, node: FunctionCall, context: ExpressionContext) -
         )
     function, argument = bound_aggregate(name, arguments, context.query, at=node.at)
     _check_level(name, [] if argument is None else [argument], node)
-    order = _order(name, node, function, inner)
-    function, argument = filtered_aggregate(function, argument, node, inner)
+    kept = bind_filter(node, inner)
+    order = bind_argument_order(node, function, kept, inner)
+    function, argument = over_kept(function, argument, kept)
     return context.deferred.reserve(AggregateCall(function, argument, node.distinct, order))
 
 
@@ -264,36 +264,3 @@ def _check_level(name: str, arguments: Sequence[Scalar], node: FunctionCall) -> 
             hint="Compute it in that query, and name its column here.",
             position=position_of(node.at),
         )
-
-
-def _order(
-    name: str, node: FunctionCall, function: AggregateFunction, inner: ExpressionContext
-) -> tuple[ArgumentOrder, ...]:
-    """Sums and counts do not depend on the order; others see their values in value order."""
-    if function.accumulator is not Accumulator.ROWS or name in ("min", "max"):
-        return ()
-    if name not in _JSON_MAKERS and _is_value_order(node):
-        return ()
-    for item in node.order_by if node.distinct else ():
-        if item.expression not in node.args:
-            raise InvalidColumnReference(
-                "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
-                position=position_of(start_of(item.expression)),
-            )
-    keys: list[ArgumentOrder] = []
-    for item in node.order_by:
-        key = settle(inner.bind(item.expression), inner.query.parameters)
-        key = comparable(key) if is_record(key.type) else key
-        nulls_first = item.descending if item.nulls_first is None else item.nulls_first
-        keys.append(ArgumentOrder(key, item.descending, nulls_first))
-    return tuple(keys)
-
-
-def _is_value_order(node: FunctionCall) -> bool:
-    """Whether arguments come so in any case, if nothing has changed their type."""
-    match node.order_by:
-        case (only,):
-            ascending = not only.descending and only.nulls_first is not True
-            return ascending and only.expression == node.args[0]
-        case _:
-            return False

@@ -16,12 +16,29 @@ def filtered_aggregate(
     node: FunctionCall,
     context: ExpressionContext,
 ) -> tuple[AggregateFunction, Scalar | None]:
-    """The aggregate over the rows that its FILTER keeps; one of rows counts a value instead."""
+    """The aggregate over the rows that its FILTER keeps."""
+    return over_kept(function, argument, bind_filter(node, context))
+
+
+def bind_filter(node: FunctionCall, context: ExpressionContext) -> Scalar | None:
+    """What holds of the rows that FILTER keeps; None: all are kept."""
     if node.filter_ is None:
-        return function, argument
+        return None
     at = start_of(node.filter_)
-    kept = to_boolean(context.bind(node.filter_), "FILTER", context.query, at=at)
-    if argument is None:
+    return to_boolean(context.bind(node.filter_), "FILTER", context.query, at=at)
+
+
+def over_kept(
+    function: AggregateFunction, argument: Scalar | None, kept: Scalar | None
+) -> tuple[AggregateFunction, Scalar | None]:
+    """The aggregate over those rows; one of rows counts a value instead."""
+    if kept is not None and argument is None:
         function, argument = aggregate_over(function.name, BOOL), Literal(True, BOOL)
-    nothing = Literal(None, argument.type)
-    return function, Case(((kept, argument),), nothing, argument.type)
+    return function, None if argument is None else kept_only(kept, argument)
+
+
+def kept_only(kept: Scalar | None, value: Scalar) -> Scalar:
+    """The value, which is not computed for rows that FILTER leaves out."""
+    if kept is None:
+        return value
+    return Case(((kept, value),), Literal(None, value.type), value.type)
