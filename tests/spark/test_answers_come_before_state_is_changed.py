@@ -6,15 +6,21 @@ changes in.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import wait
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from numpy._core._exceptions import _ArrayMemoryError
 
 from evertide.dataflow.delta import delta_plan
 from evertide.dataflow.plan_codec import encode_plan
 from evertide.expr.relation import Get
 from evertide.persist.coding.batch import to_batch
+from evertide.spark.arrangements.runs import DamagedRun, Run
 from evertide.spark.channel import (
+    PASSING_KINDS,
     BlockingChannel,
     CompactRequest,
     CreateRequest,
@@ -30,6 +36,8 @@ from evertide.spark.channel import (
     UpdatesReply,
     decode_rows,
 )
+from evertide.spark.engine import EngineFailing
+from evertide.spark.partitions.connection import ResidentFault, checked
 from evertide.spark.partitions.evaluator import TaskEvaluator
 from evertide.spark.partitions.received import ReceivedFiles
 from evertide.spark.resident_task import Service
@@ -162,3 +170,49 @@ def test_a_tick_that_fails_leaves_what_was_there(service: Service) -> None:
     assert isinstance(service.answer(tick(OTHER, 1)), FailedReply), "it was never created"
     service.answer(tick(ONE, 2, (3, 3)))
     assert rows_of(service.answer(peek(ONE, 2))) == [((1, 1), 1), ((3, 3), 1)]
+
+
+def test_what_is_known_to_be_damaged_is_noticed_before_more_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A merge beside the ticks finds it; the tick after that must not look into it."""
+    evaluator = TaskEvaluator(tmp_path / "state", spill_records=4)
+    service = Service(evaluator, ReceivedFiles(tmp_path / "received"))
+
+    def merged(ts: int) -> None:
+        told = service.answer(tick(ONE, ts, *[(ts, i) for i in range(5)]))
+        assert isinstance(told, UpdatesReply)
+        evaluator.keep()
+        futures = [running.future for running in evaluator._merging._running.values()]
+        assert len(wait(futures, 60).done) == 1
+
+    def damaged(run: Run) -> None:
+        raise DamagedRun(f"{run.path} was changed by somebody")
+
+    service.answer(create(ONE))
+    merged(1)
+    with monkeypatch.context() as patched:
+        patched.setattr(Run, "check", damaged)
+        merged(2)
+    reply = service.answer(tick(ONE, 3, (3, 3)))
+    assert isinstance(reply, FailedReply)
+    assert reply.kind == "DamagedRun"
+    evaluator.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (_ArrayMemoryError((1 << 40,), np.dtype(np.int64)), "MemoryError"),
+        (pa.ArrowMemoryError(), "MemoryError"),
+        (FileNotFoundError(), "OSError"),
+        (DamagedRun(), "DamagedRun"),
+        (pa.ArrowInvalid(), "ArrowInvalid"),
+        (RuntimeError(), "RuntimeError"),
+    ],
+)
+def test_what_may_pass_is_known_whatever_it_is_called(error: Exception, kind: str) -> None:
+    reply = FailedReply.of(error)
+    assert reply.kind == kind
+    with pytest.raises(EngineFailing if kind in PASSING_KINDS else ResidentFault):
+        checked(reply)

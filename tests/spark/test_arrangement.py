@@ -7,7 +7,9 @@ from pathlib import Path
 from random import Random
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from structlog.testing import capture_logs
 
 from evertide.expr.columnar.batch import Entry, batch_of
 from evertide.expr.columnar.hashes import hash_bytes
@@ -16,7 +18,7 @@ from evertide.persist.coding.keys import encode_row_key
 from evertide.spark.arrangements.arrangement import Arrangement, BelowSince
 from evertide.spark.arrangements.column_layer import ColumnLayer
 from evertide.spark.arrangements.due_merges import small_merge
-from evertide.spark.arrangements.levels import merge, write_snapshot
+from evertide.spark.arrangements.levels import Taken, merge, write_snapshot
 from evertide.spark.arrangements.merging import Merging, merge_now
 from evertide.spark.arrangements.runs import open_run, run_schema, table_of, write_run
 from evertide.vocab.datum import Datum, Interval, Row
@@ -99,6 +101,29 @@ def test_it_holds_what_was_put_into_it(tmp_path: Path, seed: int) -> None:
         expected = contents(entries, types, as_of)
         assert counted(kept.scan(Timestamp(as_of)), types) == expected
         check_lookup(rng, kept, entries, types, key, as_of)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_rows_of_any_type_are_added_up_though_all_have_one_hash(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Also where they are too many for one run, and are cut by what is in them."""
+    monkeypatch.setattr("evertide.spark.arrangements.levels.MAX_RUN_BYTES", 3_000)
+    monkeypatch.setattr("evertide.spark.arrangements.levels.LARGE_BYTES", 1_000)
+    rng = Random(seed)
+    types = tuple(rng.sample(ALL_TYPES, 6))
+    kept = Arrangement(tmp_path, types, (), spill_records=20)
+    pool = [random_row(rng, types) for _ in range(100)]
+    entries: list[Entry] = []
+    for ts in range(1, 60):
+        batch = [(rng.choice(pool), ts, rng.choice([1, 1, -1])) for _ in range(20)]
+        entries += batch
+        kept.insert(batch)
+        kept.advance_since(Timestamp(ts))
+        merge_now(kept)
+    assert len(kept.levels.runs) > 1
+    assert kept.size.records < 300, "of 1,180"
+    assert counted(kept.scan(Timestamp(60)), types) == contents(entries, types, 60)
 
 
 def check_lookup(
@@ -222,6 +247,52 @@ def test_a_merge_that_fails_loses_nothing(tmp_path: Path, monkeypatch: pytest.Mo
     merging.close()
     assert len(kept.levels.runs) == 1
     assert len(kept.scan(Timestamp(1))) == 10
+
+
+@pytest.mark.parametrize(
+    "fault", [MemoryError(), ValueError("array is too big"), pa.ArrowInvalid()]
+)
+def test_a_merge_that_fails_for_any_reason_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception
+) -> None:
+    """And nobody but the log is told: the call that notices may be about another dataflow."""
+    kept, other = (Arrangement(tmp_path / name, (INT8,), (0,), spill_records=5) for name in "ab")
+    merging = Merging()
+
+    def failing(*_arguments: object) -> None:
+        raise fault
+
+    with monkeypatch.context() as patched, capture_logs() as logs:
+        patched.setattr("evertide.spark.arrangements.levels.merge_tables", failing)
+        kept.insert([((i,), 1, 1) for i in range(10)])
+        merging.look_after([kept])
+        merging.wait()
+        merging.look_after([other])
+    assert [log["event"] for log in logs] == ["merge failed"]
+    assert not kept.levels.taken.layers
+    merging.look_after([kept])
+    merging.close()
+    assert len(kept.levels.runs) == 1
+    assert len(kept.scan(Timestamp(1))) == 10
+
+
+def test_a_run_that_cannot_be_written_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_arguments: object) -> None:
+        raise OSError("no space left on device")
+
+    kept = Arrangement(tmp_path, (INT8,), (0,), spill_records=5)
+    kept.insert([((i,), 1, 1) for i in range(10)])
+    for step in ("os.replace", "open_run"):
+        with monkeypatch.context() as patched:
+            patched.setattr(f"evertide.spark.arrangements.runs.{step}", full)
+            with pytest.raises(OSError, match="no space left"):
+                merge_now(kept)
+        kept.levels.taken = Taken()
+        assert not list(tmp_path.iterdir())
+    merge_now(kept)
+    assert len(kept.levels.runs) == 1
 
 
 def test_a_snapshot_holds_what_was_there_when_it_was_captured(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Dataflows of one evaluator that keep the same rows by the same key keep them once."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -8,10 +9,12 @@ from unittest.mock import patch
 import pytest
 
 from evertide.dataflow.delta import delta_plan
-from evertide.expr.interpret import Collection
+from evertide.expr.interpret import Collection as Contents
 from evertide.expr.relation import Filter, Get, Join, Relation
 from evertide.expr.transform.passes import optimize
 from evertide.spark.arrangements import sharing
+from evertide.spark.arrangements.arrangement import Arrangement
+from evertide.spark.arrangements.runs import DamagedRun
 from evertide.spark.evaluate import Evaluator
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import Timestamp
@@ -78,7 +81,7 @@ class Running:
             assert found == expected, f"{self.global_id} at {ts}"
             if self.index_key is not None:
                 rows, errors = self.evaluator.peek(self.global_id, None, Timestamp(ts))
-                assert contents(Collection(rows, errors), self.relation.types) == expected
+                assert contents(Contents(rows, errors), self.relation.types) == expected
 
 
 def run(seed: int, directory: Path) -> int:
@@ -180,4 +183,48 @@ def test_one_that_was_loaded_is_not_asked_what_was_before(tmp_path: Path) -> Non
     for upper in range(FIRST + 1, at + 1):
         late.tick(history, upper)
     late.check(history)
+    evaluator.close()
+
+
+def test_nobody_comes_to_one_that_is_damaged(tmp_path: Path) -> None:
+    """Who is built again because of it would be told of the damage again, and so for ever."""
+    evaluator = Evaluator(tmp_path)
+    history = random_history(Random(8), FIRST, LAST)
+    old, other, later = (GlobalId(f"u{n}") for n in (7, 8, 9))
+    for global_id in (old, other):
+        one = Running(evaluator, global_id, joined(T2, T2), FIRST, None)
+        one.start()
+        one.tick(history, FIRST + 6)
+    (damaged, *_) = evaluator._plans[old].arrangements
+    assert damaged in evaluator._plans[other].arrangements
+    evaluator._merging._damaged[damaged] = DamagedRun("planted")
+    with pytest.raises(DamagedRun):
+        one.tick(history, FIRST + 7)
+    for global_id in (old, later):
+        again = Running(evaluator, global_id, joined(T2, T2), FIRST + 4, None)
+        again.start()
+        for upper in (FIRST + 6, LAST):
+            again.tick(history, upper)
+        again.check(history)
+    assert evaluator.sizes(old)["records"] > 0
+    assert evaluator.sizes(later)["records"] == 0, "it looks into the one that is sound"
+    evaluator.close()
+
+
+def test_nobody_lets_go_of_one_that_turns_out_to_be_damaged(tmp_path: Path) -> None:
+    """Whose it is has told what was read from it, and must be told to begin again."""
+    evaluator = Evaluator(tmp_path)
+    history = random_history(Random(8), FIRST, LAST)
+
+    def damaged(arrangements: Collection[Arrangement]) -> None:
+        for arrangement in arrangements:
+            evaluator._merging._damaged[arrangement] = DamagedRun("planted")
+
+    evaluator._sharing._settle = damaged
+    for number in (7, 8):
+        one = Running(evaluator, GlobalId(f"u{number}"), joined(T2, T2), FIRST, None)
+        one.start()
+        one.tick(history, FIRST + 6)
+    with pytest.raises(DamagedRun):
+        one.tick(history, FIRST + 7)
     evaluator.close()

@@ -49,6 +49,11 @@ def hashes_of(table: pa.Table) -> list[int]:
     return hashes
 
 
+def rows_of(tables: Sequence[pa.Table]) -> list[tuple]:
+    columns = [pa.concat_tables(tables).column(name).to_pylist() for name in ("c0", "c1")]
+    return list(zip(*columns, strict=True))
+
+
 def changed(kept: Arrangement, rounds: int, between: Callable[[], None]) -> dict[int, str]:
     """One row for each of the keys, which gets another text again and again."""
     rng = Random(5)
@@ -80,13 +85,15 @@ def test_tables_are_cut_where_no_hash_is_on_both_sides(seed: int) -> None:
         for _ in range(rng.randrange(1, 5))
     ]  # fmt: skip
     most_bytes = rng.choice([500, 2_000, 10_000_000])
-    ranges = list(in_ranges(tables, most_bytes))
+    ranges = list(in_ranges(TYPES, tables, most_bytes))
     for piece in ranges:
         small = sum(table.nbytes for table in piece) <= most_bytes
         assert small or {h for table in piece for h in hashes_of(table)} == {hashes_of(piece[0])[0]}
     for one, next_one in pairwise(ranges):
         last, first = max(hashes_of(t)[-1] for t in one), min(hashes_of(t)[0] for t in next_one)
-        assert last < first or len(one) == len(next_one) == 1, "one hash, table by table"
+        rows, next_rows = {*rows_of(one)}, {*rows_of(next_one)}
+        one_row = rows == next_rows and len(rows) == 1
+        assert last < first or rows.isdisjoint(next_rows) or one_row, "or by whole rows"
         assert last <= first
     whole = pa.concat_tables([table for piece in ranges for table in piece] or tables)
     columns = ["h", "c0", "c1", "t", "d"]
@@ -102,6 +109,42 @@ def test_state_that_changes_for_long_takes_no_more_room(tmp_path: Path, small_ru
     assert len(kept.levels.runs) < 20
     assert len(list(tmp_path.glob("*.arrow"))) == len(kept.levels.runs), "old files are gone"
     require_same(kept, model, 500)
+
+
+@pytest.mark.parametrize("most_bytes", [MOST_BYTES, 1_000_000], ids=["beyond a run", "within"])
+def test_state_without_a_key_takes_no_more_room_either(
+    tmp_path: Path, small_runs: None, monkeypatch: pytest.MonkeyPatch, most_bytes: int
+) -> None:
+    """All entries have one hash, be they more than one run holds or not."""
+    monkeypatch.setattr(levels, "MAX_RUN_BYTES", most_bytes)
+    kept = Arrangement(tmp_path, TYPES, (), spill_records=50)
+    model = changed(kept, 500, lambda: merge_now(kept))
+    assert kept.size.records < 4 * KEYS, "of 20,000 changes"
+    assert len(list(tmp_path.iterdir())) == len(kept.levels.runs) < 20
+    rows = kept.scan(Timestamp(500))
+    rows = kept.scan(Timestamp(500))
+    assert len(rows) == KEYS
+    assert dict(rows) == dict.fromkeys(model.items(), 1)
+    for _ in range(3):
+        merge_now(kept)
+    before = kept.levels.runs
+    merge_now(kept)
+    assert kept.levels.runs is before, "there comes an end to merging"
+
+
+def test_pieces_of_one_hash_are_merged_once(tmp_path: Path, small_runs: None) -> None:
+    kept = Arrangement(tmp_path, TYPES, (), spill_records=1)
+    kept.insert([((i, "x" * 50), 1, 1) for i in range(1_000)])
+    merge_now(kept)
+    assert len(kept.levels.runs) > 5
+    assert large_merge(kept.levels, 1) is None, "nothing is to be gained"
+
+
+def test_loaded_runs_that_share_a_hash_are_one_level(tmp_path: Path, small_runs: None) -> None:
+    kept = Arrangement(tmp_path, TYPES, (0,), spill_records=1_000_000)
+    kept.levels.load_table(made([((i // 40, f"{i}" + "x" * 50), 1, 1) for i in range(1_000)]))
+    assert len(kept.levels.runs) > 5
+    assert len(levels_of(kept.levels.runs)) == 1
 
 
 def test_pieces_of_one_merge_are_one_level(tmp_path: Path, small_runs: None) -> None:
@@ -190,6 +233,38 @@ def test_a_large_merge_that_fails_leaves_nothing_behind(
     work.close()
     assert len(levels_of(kept.levels.runs)) == 1
     assert len(kept.scan(Timestamp(1))) == 1_500
+
+
+def test_who_is_let_go_waits_for_no_large_merge(
+    tmp_path: Path, small_runs: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends at the next piece; nothing of it is left, and it may be begun again."""
+    begun, may_go_on = threading.Event(), threading.Event()
+    written: list[Path] = []
+
+    def write_late(path: Path, types: tuple, table: pa.Table) -> Source:
+        begun.set()
+        assert may_go_on.wait(60)
+        written.append(path)
+        return write_run(path, types, table)
+
+    kept = Arrangement(tmp_path, TYPES, (0,), spill_records=1_000_000)
+    for first in (0, 500):
+        kept.levels.load_table(made([((i + first, "x" * 50), 1, 1) for i in range(500)]))
+    files = sorted(path.name for path in tmp_path.iterdir())
+    work = Merging()
+    with monkeypatch.context() as patched:
+        patched.setattr(levels, "write_run", write_late)
+        work.look_after([kept])
+        assert begun.wait(60)
+        threading.Timer(0.2, may_go_on.set).start()
+        work.settle([kept])
+    assert len(written) == 1, "of more than ten"
+    assert sorted(path.name for path in tmp_path.iterdir()) == files
+    work.look_after([kept])
+    work.close()
+    assert len(levels_of(kept.levels.runs)) == 1
+    assert len(kept.scan(Timestamp(1))) == 1_000
 
 
 def test_a_merge_takes_little_more_than_a_run_at_a_time(

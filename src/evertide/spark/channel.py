@@ -9,6 +9,7 @@ answers in the order asked. Neither side believes a length beyond the limit, and
 import os
 import socket
 import struct
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -180,12 +181,25 @@ class SizesReply(msgspec.Struct, frozen=True, tag="sizes"):
     sizes: dict[str, int]
 
 
+# What a task meets that is short of disk or memory, or whose files or inputs were damaged.
+PASSING_KINDS: Final = ("OSError", "MemoryError", "DamagedRun", "Corrupt")
+
+
 class FailedReply(msgspec.Struct, frozen=True, tag="failed"):
     """The request raised: the kind of exception, its message, and where."""
 
     kind: str
     message: str
     trace: str
+
+    @classmethod
+    def of(cls, error: BaseException) -> "FailedReply":
+        """What passes is named as what it is a kind of: a disk that is full, a file that is gone
+        and a connection that ended are all an OSError, and Arrow has a MemoryError of its own.
+        """
+        names = [kind.__name__ for kind in type(error).__mro__]
+        kind = next((name for name in names if name in PASSING_KINDS), names[0])
+        return cls(kind, str(error), "".join(traceback.format_exception(error)))
 
 
 class BelowSinceReply(msgspec.Struct, frozen=True, tag="below since"):

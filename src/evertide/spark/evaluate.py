@@ -72,7 +72,7 @@ class Evaluator:
         self._homes: dict[GlobalId, Path] = {}
         self._merging = Merging()
         self.garbage = Garbage()
-        self._sharing = Sharing(self._merging.settle)
+        self._sharing = Sharing(self._merging.settle, self._merging.is_damaged)
         reuse_memory()
 
     def create(

@@ -7,7 +7,6 @@ which imports this module; what it needs travels in a ResidentTask.
 import os
 import socket
 import tempfile
-import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -205,14 +204,14 @@ class Service:
         except LookupRefused as refusal:
             return RefusedReply(str(refusal))
         except Exception as error:  # noqa: BLE001  # this loop owns the task
-            return _failed(error)
+            return FailedReply.of(error)
 
     def _take_in(self) -> None:
         """What was told is state from now on. If that fails, whoever asks next is told."""
         try:
             self._evaluator.keep()
         except KeepFailed as failed:
-            self._broken[failed.dataflow_id] = _failed(failed.__cause__ or failed)
+            self._broken[failed.dataflow_id] = FailedReply.of(failed.__cause__ or failed)
 
     def _answer(self, request: Request) -> Reply:
         dataflow_id = GlobalId(request.dataflow_id)
@@ -311,11 +310,6 @@ class Service:
             keys = [row for row, _ in decode_rows(types, request.keys)[0]]
         rows, errors = self._evaluator.peek(dataflow_id, keys, Timestamp(request.as_of))
         return UpdatesReply(encode_rows(rows, errors))
-
-
-def _failed(error: BaseException) -> FailedReply:
-    trace = "".join(traceback.format_exception(error))
-    return FailedReply(type(error).__name__, str(error), trace)
 
 
 def tick_reply(output: UpdateBatch) -> UpdatesReply:

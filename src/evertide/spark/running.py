@@ -128,18 +128,20 @@ class RunningDataflow:
             self.placement.hold.release()
         self.placement = placement
 
-    def executor_on(self, engine: Engine) -> str:
-        """Who ticks it there, for tick records."""
-        return RECOMPUTE if self.plan.recomputes else engine.executor
-
-    def forsake(self) -> None:
-        """What there is of its state counts no more: it will be built again."""
-        self.stop_building()
-        self.place(None)
-
     def stop_building(self) -> None:
         """Give up what is being built."""
         if self.building is not None:
             self.building.task.cancel()
             self.building.hold.release()
             self.building = None
+
+
+def forsake(dataflow: RunningDataflow) -> None:
+    """What there is of its state counts no more: it will be built again."""
+    dataflow.stop_building()
+    dataflow.place(None)
+
+
+def executor_of(dataflow: RunningDataflow, engine: Engine) -> str:
+    """Who ticks it on this engine, for tick records."""
+    return RECOMPUTE if dataflow.plan.recomputes else engine.executor

@@ -32,7 +32,7 @@ from evertide.spark.building.recompute import (
 from evertide.spark.engine import Engine, EngineFailing, EngineLost
 from evertide.spark.outputs import Outputs, Shards
 from evertide.spark.refresh import is_over, postponed, reached, stands_still
-from evertide.spark.running import Building, Placement, RunningDataflow
+from evertide.spark.running import Building, Placement, RunningDataflow, executor_of, forsake
 from evertide.spark.setbacks import Setbacks
 from evertide.spark.source import (
     Collections,
@@ -135,7 +135,7 @@ class Worker:
         """Its state there answers no more, as somebody learnt who asked for something else than a
         tick. Without a change of its inputs nothing else would notice."""
         if dataflow.engine is engine:
-            dataflow.forsake()
+            forsake(dataflow)
             self.setbacks.met(dataflow, fault)
             self._wake.set()
 
@@ -213,7 +213,7 @@ class Worker:
             self.setbacks.met(dataflow, fault)
         except FAILING as fault:
             # What is left of its state there may be half of a tick's: it is built again.
-            dataflow.forsake()
+            forsake(dataflow)
             self.setbacks.met(dataflow, fault)
         except EngineLost as lost:
             self.lose_engine(lost.engine)
@@ -245,7 +245,7 @@ class Worker:
             dataflow.sink = sink
         log.warning("dataflow begins again", object_id=global_id, reason=reason)
         engine = dataflow.engine
-        dataflow.forsake()
+        forsake(dataflow)
         dataflow.frontier = MIN_TS
         if engine is not None:
             await _forget(engine, dataflow)
@@ -341,7 +341,7 @@ class Worker:
         if rows > PIECE_ROWS:
             inputs.clear()
             await asyncio.to_thread(give_back)
-        return dataflow.executor_on(engine), rows, ticked
+        return executor_of(dataflow, engine), rows, ticked
 
     async def _adopt(
         self, dataflow: RunningDataflow, building: Building, output: Sequence[Update]
@@ -461,7 +461,7 @@ class Worker:
         started = time.perf_counter()
         output = await engine.tick(dataflow.description.global_id, inputs, lower, upper)
         self._record(
-            dataflow, dataflow.executor_on(engine), started, count_updates(inputs), output, upper
+            dataflow, executor_of(dataflow, engine), started, count_updates(inputs), output, upper
         )
         return output
 

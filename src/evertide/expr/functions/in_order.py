@@ -6,6 +6,7 @@ BY compares, and the second the argument. There is no end of such functions, so 
 when a plan names them, once, as those of `made` are.
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import groupby, product
@@ -19,9 +20,9 @@ from evertide.expr.functions.row import Accumulator, AggregateFunction, ScalarFu
 from evertide.expr.functions.type_groups import unmodified
 from evertide.expr.relation import OrderKey
 from evertide.expr.row_key import first_of_equals, in_value_order, order_key
-from evertide.expr.scalar_codec import plain_datum, read_datum
+from evertide.expr.scalar_codec import Plain, plain_datum, read_datum
 from evertide.vocab.datum import Datum
-from evertide.vocab.sql_type import BOOL, BYTEA, SqlType, array_of
+from evertide.vocab.sql_type import BOOL, BYTEA, Kind, SqlType, array_of
 
 # Before the aggregate's own name; True: equal arguments count once.
 _PREFIXES: Final = {False: "mz_in_order.", True: "mz_in_order.distinct."}
@@ -96,10 +97,28 @@ def _place_of(sql_type: SqlType) -> ScalarFunction:
 def _placed(sql_type: SqlType) -> ScalarFunction:
     encode = msgspec.msgpack.encode
 
+    plain = _plain_with_one_nan if _holds_floats(sql_type) else plain_datum
+
     def pair(datum: Datum, place: bytes) -> Datum:
-        return None if datum is None else (place, encode(plain_datum(sql_type, datum)))
+        return None if datum is None else (place, encode(plain(sql_type, datum)))
 
     return ScalarFunction(_PLACED, (sql_type, BYTEA), _PAIR, pair, strict=False)
+
+
+def _holds_floats(sql_type: SqlType) -> bool:
+    inside = [sql_type.element] if sql_type.element else [t for _, t in sql_type.fields or ()]
+    return sql_type.kind in (Kind.FLOAT4, Kind.FLOAT8) or any(map(_holds_floats, inside))
+
+
+def _plain_with_one_nan(sql_type: SqlType, datum: Datum) -> Plain:
+    """As plain_datum. A pair is taken back by its bytes, and there are many that mean NaN."""
+    return _one_nan(plain_datum(sql_type, datum))
+
+
+def _one_nan(plain: Plain) -> Plain:
+    if isinstance(plain, list):
+        return [_one_nan(part) for part in plain]
+    return math.nan if plain != plain else plain
 
 
 @cache

@@ -16,6 +16,7 @@ from evertide.expr.columnar.hashes import hash_bytes
 from evertide.expr.relation import Types
 from evertide.expr.row_key import RowKey, identity_function
 from evertide.spark.arrangements.column_layer import ColumnLayer
+from evertide.spark.arrangements.memory import value_bytes
 from evertide.spark.arrangements.runs import table_of
 from evertide.vocab.datum import Datum, Row
 from evertide.vocab.sql_type import Kind, SqlType
@@ -28,8 +29,8 @@ ENTRY_BYTES: Final = 400
 # How many rows are looked at to tell how large values are, and after how many more again.
 _SAMPLED_ROWS: Final = 8
 _SAMPLED_EVERY: Final = 16
-# What can be long.
-_LONG: Final = (str, bytes, list, tuple)
+# A rough figure for an element of an array: its place, and a number.
+_ELEMENT_BYTES: Final = 40
 
 
 class Layer:
@@ -144,7 +145,7 @@ def _replaces(gone: Entry, last: Entry) -> bool:
 
 
 def _long_bytes(value: Datum) -> int:
-    return len(value) if isinstance(value, _LONG) else 0
+    return value_bytes(value, _ELEMENT_BYTES)
 
 
 def add_up(entries: Iterable[Entry], since: int, identity: RowKey | None) -> list[Entry]:

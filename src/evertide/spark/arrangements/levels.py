@@ -12,8 +12,9 @@ what one of them has taken is left alone by the other.
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import Final, TypeAlias
 
 import msgspec
@@ -27,7 +28,7 @@ from evertide.spark.arrangements.memory import give_back, memory_limit
 from evertide.spark.arrangements.merge_runs import merge_tables
 from evertide.spark.arrangements.ranges import in_ranges
 from evertide.spark.arrangements.recent import Recent
-from evertide.spark.arrangements.runs import Run, open_run, write_run
+from evertide.spark.arrangements.runs import Run, open_run, piece_path, write_run
 
 Frozen: TypeAlias = Layer | ColumnLayer
 Source: TypeAlias = ColumnLayer | Run
@@ -53,6 +54,10 @@ class Manifest(msgspec.Struct, frozen=True):
     runs: tuple[str, ...]
 
 
+class MergeCancelled(Exception):
+    """Nobody needs any longer what was being merged."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MergePlan:
     """Layers and runs that are to become one level of runs, or a layer if `in_memory`."""
@@ -63,10 +68,8 @@ class MergePlan:
     since: int
     path: Path
     in_memory: bool = False
-
-    def piece_path(self, number: int) -> Path:
-        """Where a run of the level is written."""
-        return self.path.with_stem(f"{self.path.stem}-{number}") if number else self.path
+    # Set when nobody needs it any longer; looked at between the pieces.
+    cancelled: Event = field(default_factory=Event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +143,10 @@ class Levels:
             return
         self.recent.forget()
         rows = -(-table.num_rows // (table.nbytes // MAX_RUN_BYTES + 1))
-        for start in range(0, table.num_rows, rows):
-            run = write_run(self._new_path(), self.layer.types, table.slice(start, rows))
+        path = self._new_path()
+        for number, start in enumerate(range(0, table.num_rows, rows)):
+            piece = table.slice(start, rows)
+            run = write_run(piece_path(path, number), self.layer.types, piece)
             self.runs = (*self.runs, run)
 
     def plan(
@@ -195,28 +200,35 @@ class Levels:
 def merge(plan: MergePlan) -> Sequence[Source]:
     """What the plan names as one; nothing if nothing is left of it. Safe on any thread.
 
-    Raises DamagedRun: what is wrong must not get into what is made of it.
+    Raises DamagedRun: what is wrong must not get into what is made of it. Or MergeCancelled.
     """
     for run in plan.runs:
+        _require_wanted(plan)
         run.check()
     tables = [run.table for run in plan.runs]
     tables += [layer.table(plan.since) for layer in plan.layers]
     made: list[Source] = []
     try:
-        for number, piece in enumerate(in_ranges(tables, most_run_bytes())):
+        for number, piece in enumerate(in_ranges(plan.types, tables, most_run_bytes())):
+            _require_wanted(plan)
             merged = merge_tables(piece, plan.since)
             if not merged.num_rows:
                 continue
             if plan.in_memory:
                 made.append(layer_of_table(plan.types, merged))
             else:
-                made.append(write_run(plan.piece_path(number), plan.types, merged))
+                made.append(write_run(piece_path(plan.path, number), plan.types, merged))
                 del merged
                 give_back()  # what it took would else stay with the process
     except BaseException:
         remove_files(made)
         raise
     return made
+
+
+def _require_wanted(plan: MergePlan) -> None:
+    if plan.cancelled.is_set():
+        raise MergeCancelled
 
 
 def remove_files(runs: Sequence[Source]) -> None:

@@ -20,6 +20,8 @@ _SET_THP_DISABLE: Final = 41
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 # So much free memory may stay with the process until `give_back`.
 _KEPT_BYTES: Final = 256 << 20
+# Of a list that is longer, about so many elements are looked at.
+_SAMPLED_ELEMENTS: Final = 64
 # Columns of large ticks are smaller than this.
 _LARGE_BYTES: Final = 64 << 20
 
@@ -44,6 +46,23 @@ def reuse_memory() -> None:
     if _prctl is not None:
         # numpy asks for huge pages, which the system first has to make room for and then to clear.
         _prctl(_SET_THP_DISABLE, 1, 0, 0, 0)
+
+
+def value_bytes(value: object, per_element: int) -> int:
+    """Roughly what it takes beyond what any value does: texts their length, lists and the like so
+    much for each of their elements, and what those take in turn, of which some are looked at.
+    """
+    match value:
+        case str() | bytes():
+            return len(value)
+        case tuple() | list():
+            some = value[:: len(value) // _SAMPLED_ELEMENTS + 1]
+            inside = sum([value_bytes(element, per_element) for element in some])
+            return len(value) * per_element + len(value) * inside // max(len(some), 1)
+        case dict():
+            return value_bytes((*value, *value.values()), per_element)
+        case _:
+            return 0
 
 
 def give_back() -> None:

@@ -20,6 +20,7 @@ from evertide.spark.arrangements.levels import (
     MAX_RUN_BYTES,
     SPILL_RECORDS,
     Levels,
+    MergeCancelled,
     MergePlan,
     Source,
     memory_bytes,
@@ -71,8 +72,7 @@ class Merging:
 
         Raises DamagedRun if one of these arrangements must be built again.
         """
-        if self._running:
-            self._take_over_finished()
+        self._take_over_finished()
         grown = False
         for arrangement in arrangements:
             levels = arrangement.levels
@@ -80,8 +80,7 @@ class Merging:
             # The newest layer alone is frozen long before it overflows.
             if waiting and (waiting > MOST_WAITING or _overflows(levels)):
                 self._finish(_Kind.SMALL)
-            if self._damaged and arrangement in self._damaged:
-                raise self._damaged[arrangement]
+            self._require_sound(arrangement)
             if len(levels.runs) > 1 and _Kind.LARGE not in self._running:
                 self._merge_large(arrangement)
             if waiting and _Kind.SMALL not in self._running:
@@ -89,6 +88,20 @@ class Merging:
             grown |= self._measure(arrangement)
         if grown and self._too_much():
             self._spill()
+
+    def check(self, arrangements: Iterable[Arrangement]) -> None:
+        """Raises DamagedRun if one of these must be built again, as far as is known by now."""
+        self._take_over_finished()
+        for arrangement in arrangements:
+            self._require_sound(arrangement)
+
+    def is_damaged(self, arrangement: Arrangement) -> bool:
+        """The same of one, for whoever is not its reader."""
+        return arrangement in self._damaged
+
+    def _require_sound(self, arrangement: Arrangement) -> None:
+        if self._damaged and arrangement in self._damaged:
+            raise self._damaged[arrangement]
 
     def _measure(self, arrangement: Arrangement) -> bool:
         """Note what it has in memory. Gives whether that is more than before: of most arrangements
@@ -136,6 +149,8 @@ class Merging:
             self._running[kind] = _Running(arrangement, plan, future)
 
     def _take_over_finished(self) -> None:
+        if not self._running:
+            return
         for kind in [kind for kind, running in self._running.items() if running.future.done()]:
             self._finish(kind)
 
@@ -145,17 +160,20 @@ class Merging:
             self._finish(kind)
 
     def settle(self, arrangements: Collection[Arrangement]) -> None:
-        """Let merges of these finish, before one of them is let go."""
-        for kind in [
-            k for k, running in self._running.items() if running.arrangement in arrangements
-        ]:
-            self._finish(kind)
+        """End merges of these, before one of them is let go: at the next piece, since a level of
+        many takes minutes. If others look into it, the merge is due again.
+        """
+        for kind, running in list(self._running.items()):
+            if running.arrangement in arrangements:
+                running.plan.cancelled.set()
+                self._finish(kind)
 
     def _finish(self, kind: _Kind) -> None:
         """Let the merge of this kind finish, if one runs.
 
         A disk that cannot be written to costs memory, not the dataflow: what was to be merged
-        stays, and the next call tries again; with large runs once there are others.
+        stays, and the next call tries again; with large runs once there are others. So it is with
+        whatever else goes wrong: it may be any dataflow's call that gets to know.
         """
         running = self._running.pop(kind, None)
         if running is None:
@@ -163,13 +181,18 @@ class Merging:
         levels = running.arrangement.levels
         try:
             merged = running.future.result()
-        except OSError as error:
+        except MergeCancelled:
             levels.give_up(running.plan)
-            self._at_rest[running.arrangement] = levels.runs
-            log.error("merge failed", path=str(running.plan.path), reason=str(error))
         except DamagedRun as damage:
             self._damaged[running.arrangement] = damage
             log.error("run is damaged", reason=str(damage))
+        except Exception as error:  # the thread's, not the caller's
+            levels.give_up(running.plan)
+            self._at_rest[running.arrangement] = levels.runs
+            # A full disk explains itself, a bug does not.
+            trace = None if isinstance(error, OSError) else error
+            path = str(running.plan.path)
+            log.error("merge failed", path=path, reason=repr(error), exc_info=trace)
         else:
             levels.swap(running.plan, merged)
             if running.plan.runs:

@@ -10,6 +10,7 @@ from typing import Final
 from evertide.expr.columnar.batch import Entry
 from evertide.expr.columnar.column import is_number
 from evertide.expr.relation import Types
+from evertide.spark.arrangements.memory import value_bytes
 
 # Of an arrangement that has no more entries, many keys will be asked for again.
 SMALL_RECORDS: Final = 4_096
@@ -44,21 +45,9 @@ class Recent:
 
     def _are_large(self, entries: Sequence[Entry]) -> bool:
         """Numerics and the like count as nothing: they are never long."""
-        return sum([_size(row[i]) for row, _, _ in entries for i in self._large]) > MOST_BYTES
+        sizes = [value_bytes(row[i], 1) for row, _, _ in entries for i in self._large]
+        return sum(sizes) > MOST_BYTES
 
     def forget(self) -> None:
         """There are other entries now."""
         self.found = {}
-
-
-def _size(value: object) -> int:
-    """What it takes beyond what any value does, the elements of lists included."""
-    match value:
-        case str() | bytes():
-            return len(value)
-        case tuple() | list():
-            return len(value) + sum(map(_size, value))
-        case dict():
-            return len(value) + sum(map(_size, (*value, *value.values())))
-        case _:
-            return 0

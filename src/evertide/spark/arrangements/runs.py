@@ -46,6 +46,8 @@ N = TypeVar("N", bound=np.generic)
 
 # About a millisecond of work.
 _PIECE_ROWS: Final = 1_000
+# In a file's name, between what the run was made by and its number.
+_BEFORE_NUMBER: Final = "-"
 
 
 class DamagedRun(Exception):
@@ -80,6 +82,11 @@ class Run:
     def file_bytes(self) -> int:
         """How large the data is; the file is hardly larger."""
         return int(self.table.nbytes)
+
+    @property
+    def origin(self) -> str:
+        """Which merge made it, or what else: of runs that share it, merging makes no less."""
+        return self.path.stem.partition(_BEFORE_NUMBER)[0]
 
     def check(self) -> None:
         """Raises DamagedRun if it no longer is what it was."""
@@ -158,10 +165,21 @@ def write_run(path: Path, types: Types, table: pa.Table) -> Run:
     table = table.cast(run_schema(types)).combine_chunks()
     (batch,) = table.to_batches()
     part = path.with_suffix(".part")
-    with pa.OSFile(str(part), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
-        writer.write_batch(batch)
-    os.replace(part, path)
-    return open_run(path, types)
+    try:
+        with pa.OSFile(str(part), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_batch(batch)
+        os.replace(part, path)
+        return open_run(path, types)
+    except BaseException:
+        # Whoever tries again takes another name, and the disk is full as it is.
+        part.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
+        raise
+
+
+def piece_path(path: Path, number: int) -> Path:
+    """Where the run of this number is written, of several that are written at once."""
+    return path.with_stem(f"{path.stem}{_BEFORE_NUMBER}{number}") if number else path
 
 
 def open_run(path: Path, types: Types) -> Run:

@@ -146,9 +146,14 @@ def can_take_over(reader: Reader, other: Reader) -> bool:
 class Sharing:
     """All readers of one evaluator, by what they read."""
 
-    def __init__(self, settle: Callable[[Collection[Arrangement]], None]) -> None:
+    def __init__(
+        self,
+        settle: Callable[[Collection[Arrangement]], None],
+        is_damaged: Callable[[Arrangement], bool],
+    ) -> None:
         """`settle` ends what works on these beside the ticks, before one is let go."""
         self._settle = settle
+        self._is_damaged = is_damaged
         self._of_dataflow: dict[GlobalId, Mapping[Reader, Contents]] = {}
         self._by_contents: dict[Contents, list[Reader]] = {}
 
@@ -168,16 +173,21 @@ class Sharing:
                 del self._by_contents[contents]
 
     def bring_together(self, dataflow_id: GlobalId) -> None:
-        """After a tick: whoever can looks into the arrangement of the first of its equals."""
+        """After a tick: whoever can looks into the arrangement of the first of its equals.
+
+        Not into one that is damaged: who was built again because of it would only meet it again.
+        """
         for contents in self._of_dataflow[dataflow_id].values():
             equal = self._by_contents[contents]
             if len(equal) == 1:
                 continue
-            first, *others = equal
-            for reader in others:
-                if can_take_over(reader, first):
+            sound = [reader for reader in equal if not self._is_damaged(reader.arrangement)]
+            for reader in sound[1:]:
+                if can_take_over(reader, sound[0]):
                     self._settle((reader.arrangement,))
-                    reader.take_over(first)
+                    # Who let go of what is damaged could not be told to begin again.
+                    if not self._is_damaged(reader.arrangement):
+                        reader.take_over(sound[0])
 
 
 def contents_of(nodes: Sequence[StageNode], position: int, key: tuple[int, ...]) -> Contents | None:

@@ -2,20 +2,24 @@
 
 import asyncio
 from collections import deque
-from typing import Final, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import structlog
 
 from evertide.dataflow.channel import Channel, FrameTooLarge
 from evertide.spark.arrangements.arrangement import BelowSince
-from evertide.spark.channel import BelowSinceReply, FailedReply, Hello, Reply, Request
+from evertide.spark.channel import (
+    PASSING_KINDS,
+    BelowSinceReply,
+    FailedReply,
+    Hello,
+    Reply,
+    Request,
+)
 from evertide.spark.engine import Engine, EngineFailing, EngineLost
 from evertide.vocab.timestamp import Timestamp
 
 Incoming: TypeAlias = Hello | Reply
-
-# What a task meets that is short of disk or memory, or whose files or inputs were damaged.
-PASSING_KINDS: Final = ("OSError", "MemoryError", "ArrowMemoryError", "DamagedRun", "Corrupt")
 
 log = structlog.get_logger()
 

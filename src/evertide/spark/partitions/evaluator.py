@@ -34,7 +34,7 @@ class TaskEvaluator(Evaluator):
         upper: Timestamp,
     ) -> Sequence[Update]:
         """As tick, for whoever tells the driver of the output before state takes the changes in: by
-        `keep`, which must come before anything else is asked of any dataflow.
+        `keep`, which must come before anything else is asked of any dataflow. Raises DamagedRun.
         """
         assert self._begun is None, "what was begun before is kept"
         plan = self._plans[dataflow_id]
@@ -42,6 +42,8 @@ class TaskEvaluator(Evaluator):
         if rows > MANY_ROWS or plan.futures:
             # Those who wait are told when something is due, which only the state says.
             return self.tick(dataflow_id, inputs, lower, upper)
+        # What is wrong must not be told, as far as it is known.
+        self._merging.check(plan.arrangements)
         with self.garbage.left_alone(rows):
             begun = plan.begin(inputs, lower, upper)
         self._begun = dataflow_id, begun
