@@ -50,6 +50,8 @@ FARTHEST = 2**63 - 1
         (NUMERIC, tuple(map(Decimal, ("1", "1.1", "Infinity", "NaN"))), Decimal("0.1"), [
             (0, 2), (0, 2), (2, 3), (3, 4)
         ]),
+        (NUMERIC, (Decimal(0), Decimal("2e28"), Decimal("2.00000000000000000000000000007e28")),
+            Decimal("2.00000000000000000000000000005e28"), [(0, 2), (0, 3), (1, 3)]),
         (DATE, LATE_WINTER, MONTH, [(0, 4), (0, 4), (0, 5), (0, 5), (2, 5)]),
         (DATE, (DATE_MINUS_INFINITY, 0, 1, DATE_INFINITY), Interval(0, 1, 0), [
             (0, 1), (1, 3), (1, 3), (3, 4)

@@ -140,12 +140,10 @@ async def test_hydration_that_failed_lets_go_of_its_inputs(tmp_path: Path) -> No
     assert replica.storage.given == 0
 
 
-@pytest.mark.parametrize(
-    "fault", [EngineFailing("planted"), ResidentFault(FailedReply("ValueError", "planted", ""))]
-)
-async def test_state_that_cannot_forget_is_built_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: Exception
-) -> None:
+async def _meets(
+    fault: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Replica, RunningDataflow]:
+    """A replica that asked an index to forget history, and got this for an answer."""
     (replica,), _ = await _replicas(1, tmp_path)
     await replica.insert("first", 5)
     await replica.worker.set_dataflows({INDEX_ID: INDEX})
@@ -164,14 +162,39 @@ async def test_state_that_cannot_forget_is_built_again(
     with monkeypatch.context() as patched:
         patched.setattr(DriverEngine, "allow_compaction", fail)
         keeping = asyncio.create_task(keep_holds(replica.client, replica.worker))
-        while dataflow.placement is not None and not keeping.done():
+        while not refused:
             await asyncio.sleep(0.01)
-    placement = await until_placed(replica, dataflow)
-    assert refused
-    assert not keeping.done(), "the replica would end with it"
+        await asyncio.sleep(0.05)
+        assert not keeping.done(), "the replica would end with it"
     keeping.cancel()
+    return replica, dataflow
+
+
+async def test_state_that_cannot_forget_is_built_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = EngineFailing("planted", broken=True)
+    replica, dataflow = await _meets(fault, tmp_path, monkeypatch)
+    assert dataflow.placement is None
+    placement = await until_placed(replica, dataflow)
     peeked = await placement.engine.peek(INDEX_ID, None, Timestamp(dataflow.frontier - 1))
     assert sorted(peeked.rows) == [(("first",), 1), (("second",), 1)]
+
+
+async def test_a_bug_that_left_state_broken_stops_its_dataflow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fault = ResidentFault(FailedReply("ValueError", "planted", "", broken=True))
+    _, dataflow = await _meets(fault, tmp_path, monkeypatch)
+    assert dataflow.stopped == "internal error"
+
+
+async def test_whoever_fails_without_harm_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, dataflow = await _meets(EngineFailing("MemoryError: planted"), tmp_path, monkeypatch)
+    assert dataflow.placement is not None
+    assert dataflow.stopped is None
 
 
 async def until_placed(replica: Replica, dataflow: RunningDataflow) -> Placement:

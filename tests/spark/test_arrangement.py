@@ -225,6 +225,7 @@ def test_reads_go_on_while_a_merge_runs(tmp_path: Path) -> None:
         kept.insert([((i % 100, str(i)), i, 1)])
         merging.look_after([kept])
         assert len(kept.lookup((i % 100,), Timestamp(i))) == i // 100 + 1
+    merging.wait()
     merging.close()
     assert kept.levels.runs
     assert len(kept.scan(Timestamp(2_000))) == 2_000
@@ -244,6 +245,7 @@ def test_a_merge_that_fails_loses_nothing(tmp_path: Path, monkeypatch: pytest.Mo
         merging.wait()
     assert len(kept.scan(Timestamp(1))) == 10
     merging.look_after([kept])
+    merging.wait()
     merging.close()
     assert len(kept.levels.runs) == 1
     assert len(kept.scan(Timestamp(1))) == 10
@@ -271,6 +273,7 @@ def test_a_merge_that_fails_for_any_reason_is_tried_again(
     assert [log["event"] for log in logs] == ["merge failed"]
     assert not kept.levels.taken.layers
     merging.look_after([kept])
+    merging.wait()
     merging.close()
     assert len(kept.levels.runs) == 1
     assert len(kept.scan(Timestamp(1))) == 10

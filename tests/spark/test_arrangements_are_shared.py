@@ -228,3 +228,37 @@ def test_nobody_lets_go_of_one_that_turns_out_to_be_damaged(tmp_path: Path) -> N
     with pytest.raises(DamagedRun):
         one.tick(history, FIRST + 7)
     evaluator.close()
+
+
+def test_merges_of_what_others_look_into_go_on(tmp_path: Path) -> None:
+    """Ended whenever a reader goes, they would never come to their end."""
+    evaluator = Evaluator(tmp_path)
+    history = random_history(Random(8), FIRST, LAST)
+    ended: list[Arrangement] = []
+    evaluator._merging.settle = ended.extend  # type: ignore[method-assign, assignment]
+    views = [Running(evaluator, GlobalId(f"u{n}"), joined(T2, T2), FIRST, None) for n in (7, 8)]
+    for one in views:
+        one.start()
+        one.tick(history, FIRST + 6)
+    (shared, *_) = evaluator._plans[views[0].global_id].arrangements
+    evaluator.drop(views[1].global_id)
+    assert shared not in ended
+    views[0].tick(history, LAST)
+    views[0].check(history)
+    evaluator.drop(views[0].global_id)
+    assert shared in ended
+    evaluator.close()
+
+
+def test_an_index_that_is_known_to_be_damaged_does_not_answer(tmp_path: Path) -> None:
+    evaluator = Evaluator(tmp_path)
+    index = Running(evaluator, GlobalId("u7"), table(T2), FIRST, (0,))
+    index.start()
+    index.tick(random_history(Random(8), FIRST, LAST), FIRST + 6)
+    (damaged,) = evaluator._plans[index.global_id].arrangements
+    evaluator._merging._damaged[damaged] = DamagedRun("planted")
+    with pytest.raises(DamagedRun):
+        evaluator.peek(index.global_id, None, Timestamp(FIRST + 5))
+    with pytest.raises(DamagedRun):
+        evaluator.allow_compaction(index.global_id, Timestamp(FIRST + 5))
+    evaluator.close()

@@ -196,6 +196,7 @@ def test_ticks_do_not_wait_for_a_large_merge(
         before = kept.size.records
     finally:
         may_go_on.set()
+        work.wait()
         work.close()
     assert kept.size.records < before
     require_same(kept, model, 200)
@@ -230,13 +231,15 @@ def test_a_large_merge_that_fails_leaves_nothing_behind(
     assert len(kept.levels.runs) == merged, "it is not tried again and again"
     kept.levels.load_table(made([((i + 1_000, "x" * 50), 1, 1) for i in range(500)]))
     work.look_after([kept])
+    work.wait()
     work.close()
     assert len(levels_of(kept.levels.runs)) == 1
     assert len(kept.scan(Timestamp(1))) == 1_500
 
 
+@pytest.mark.parametrize("closed", [False, True])
 def test_who_is_let_go_waits_for_no_large_merge(
-    tmp_path: Path, small_runs: None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, small_runs: None, monkeypatch: pytest.MonkeyPatch, closed: bool
 ) -> None:
     """It ends at the next piece; nothing of it is left, and it may be begun again."""
     begun, may_go_on = threading.Event(), threading.Event()
@@ -258,10 +261,16 @@ def test_who_is_let_go_waits_for_no_large_merge(
         work.look_after([kept])
         assert begun.wait(60)
         threading.Timer(0.2, may_go_on.set).start()
-        work.settle([kept])
+        if closed:
+            work.close()
+        else:
+            work.settle([kept])
     assert len(written) == 1, "of more than ten"
     assert sorted(path.name for path in tmp_path.iterdir()) == files
+    if closed:
+        return
     work.look_after([kept])
+    work.wait()
     work.close()
     assert len(levels_of(kept.levels.runs)) == 1
     assert len(kept.scan(Timestamp(1))) == 1_000

@@ -118,7 +118,8 @@ def _farther(key: float | Decimal, by: float | Decimal, sign: int) -> _Place | N
     if isinf(key) and isinf(by) and (key > 0) is (sign < 0):
         return None
     if isinstance(key, Decimal):
-        return _number(EXACT.add(key, cast(Decimal, by) * sign))
+        move = EXACT.add if sign > 0 else EXACT.subtract
+        return _number(move(key, cast(Decimal, by)))
     return _number(key + sign * cast(float, by))
 
 

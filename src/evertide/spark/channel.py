@@ -191,15 +191,18 @@ class FailedReply(msgspec.Struct, frozen=True, tag="failed"):
     kind: str
     message: str
     trace: str
+    # What there is of the dataflow's state answers nothing any more.
+    broken: bool = False
 
     @classmethod
-    def of(cls, error: BaseException) -> "FailedReply":
+    def of(cls, error: BaseException, *, broken: bool = False) -> "FailedReply":
         """What passes is named as what it is a kind of: a disk that is full, a file that is gone
         and a connection that ended are all an OSError, and Arrow has a MemoryError of its own.
         """
         names = [kind.__name__ for kind in type(error).__mro__]
         kind = next((name for name in names if name in PASSING_KINDS), names[0])
-        return cls(kind, str(error), "".join(traceback.format_exception(error)))
+        trace = "".join(traceback.format_exception(error))
+        return cls(kind, str(error), trace, broken or kind == "DamagedRun")
 
 
 class BelowSinceReply(msgspec.Struct, frozen=True, tag="below since"):

@@ -28,7 +28,14 @@ class EngineLost(Exception):
 
 
 class EngineFailing(Exception):
-    """The executor could not do what it was asked to, for a reason that may pass: a full disk."""
+    """The executor could not do what it was asked to, for a reason that may pass: a full disk.
+
+    `broken`: nor will it do anything else for this dataflow until its state is built again.
+    """
+
+    def __init__(self, message: str, *, broken: bool = False) -> None:
+        super().__init__(message)
+        self.broken = broken
 
 
 @dataclass(frozen=True, slots=True)

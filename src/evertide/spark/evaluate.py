@@ -133,7 +133,8 @@ class Evaluator:
     def peek(
         self, dataflow_id: GlobalId, keys: Wanted, as_of: Timestamp
     ) -> tuple[list[tuple[Row, int]], list[tuple[str, int]]]:
-        """An index's rows with one of the keys, or all, and its errors; raises BelowSince.
+        """An index's rows with one of the keys, or all, and its errors; raises BelowSince, and
+        DamagedRun if some of its state is known to be damaged.
 
         A Lookup may also raise LookupRefused, or OrderPending: then it is to be asked again.
 
@@ -142,19 +143,23 @@ class Evaluator:
         """
         plan = self._plans[dataflow_id]
         assert plan.index is not None, f"{dataflow_id} is not an index"
+        self._merging.check(plan.arrangements)
         return plan.index.peek(keys, as_of)
 
     def allow_compaction(self, dataflow_id: GlobalId, since: Timestamp) -> None:
         """Nobody will read the index below `since` again; nothing if it was dropped meanwhile."""
         plan = self._plans.get(dataflow_id)
         if plan is not None and plan.index is not None:
+            self._merging.check(plan.arrangements)
             plan.index.advance_since(since)
 
     def drop(self, dataflow_id: GlobalId) -> None:
         """Forget the dataflow; nothing if there is none."""
         if dataflow_id in self._plans:
             plan = self._plans.pop(dataflow_id)
-            self._merging.settle(plan.arrangements)
+            # Merges of what others look into go on: ended whenever a reader goes, they never would.
+            looked_into = {r.arrangement for r in plan.readers() if len(r.shared.readers) > 1}
+            self._merging.settle([a for a in plan.arrangements if a not in looked_into])
             self._sharing.remove(dataflow_id)
             plan.close()
             self.due.pop(dataflow_id, None)

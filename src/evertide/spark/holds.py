@@ -17,6 +17,7 @@ from evertide.persist.state import (
     release_hold,
 )
 from evertide.persist.trouble import PASSING, Trouble
+from evertide.spark.asked_in_vain import asked_in_vain
 from evertide.spark.engine import EngineFailing, EngineLost
 from evertide.spark.partitions.connection import ResidentFault
 from evertide.spark.running import Placement, RunningDataflow
@@ -93,7 +94,7 @@ async def _compact_index(dataflow: RunningDataflow, worker: Worker) -> None:
     except EngineLost:
         pass  # the next incarnation starts without that history anyway
     except (EngineFailing, ResidentFault) as fault:
-        worker.found_broken(dataflow, placement.engine, fault)
+        asked_in_vain(worker, dataflow, placement.engine, fault)
 
 
 def hold_changes(dataflow: RunningDataflow) -> list[ShardChange]:

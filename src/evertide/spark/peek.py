@@ -35,7 +35,9 @@ from evertide.persist.faults import BelowSince, PersistFault
 from evertide.persist.told import told
 from evertide.spark.arrangements.arrangement import BelowSince as IndexBelowSince
 from evertide.spark.arrangements.key_order import LookupRefused
+from evertide.spark.asked_in_vain import asked_in_vain
 from evertide.spark.engine import EngineFailing, EngineLost, Peeked
+from evertide.spark.partitions.connection import ResidentFault
 from evertide.spark.reports import Facts, Reports
 from evertide.spark.running import RunningDataflow
 from evertide.spark.subscribe import Subscribes
@@ -206,9 +208,11 @@ class PeekServer:
         global_id = dataflow.description.global_id
         try:
             peeked = await placement.engine.peek(global_id, command.lookup, as_of)
-        except EngineFailing as fault:
-            self._worker.found_broken(dataflow, placement.engine, fault)
-            raise Refused(f"index {command.global_id} is built again") from fault
+        except (EngineFailing, ResidentFault) as fault:
+            asked_in_vain(self._worker, dataflow, placement.engine, fault)
+            if isinstance(fault, ResidentFault) and not fault.broken:
+                raise
+            raise Refused(f"index {command.global_id} does not answer: {fault}") from fault
         updates = peeked.updates(as_of)
         if len(dataflow.plan.types) > export.desc.arity:
             updates = _without_expressions(updates, export.desc.arity)

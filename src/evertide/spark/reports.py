@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from evertide.dataflow.protocol import FactsResponse
-from evertide.spark.engine import Engine, EngineLost
+from evertide.spark.engine import Engine, EngineFailing, EngineLost
+from evertide.spark.partitions.connection import ResidentFault
 from evertide.spark.running import RunningDataflow
 from evertide.spark.takeover.sink import TakeoverSink
 from evertide.spark.worker import Worker
@@ -89,8 +90,8 @@ class Reports:
             found = await engine.sizes(global_id)
             if found:
                 self._sizes[global_id] = found
-        except EngineLost:
-            self._sizes.pop(global_id, None)  # its state is gone, and is built again
+        except (EngineLost, EngineFailing, ResidentFault):
+            self._sizes.pop(global_id, None)  # its state is gone, or will be soon
         finally:
             del self._asking[global_id]
 

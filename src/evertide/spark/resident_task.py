@@ -211,7 +211,9 @@ class Service:
         try:
             self._evaluator.keep()
         except KeepFailed as failed:
-            self._broken[failed.dataflow_id] = FailedReply.of(failed.__cause__ or failed)
+            self._broken[failed.dataflow_id] = FailedReply.of(
+                failed.__cause__ or failed, broken=True
+            )
 
     def _answer(self, request: Request) -> Reply:
         dataflow_id = GlobalId(request.dataflow_id)

@@ -134,7 +134,7 @@ class Worker:
     def found_broken(self, dataflow: RunningDataflow, engine: Engine, fault: Exception) -> None:
         """Its state there answers no more, as somebody learnt who asked for something else than a
         tick. Without a change of its inputs nothing else would notice."""
-        if dataflow.engine is engine:
+        if dataflow.stopped is None and dataflow.engine is engine:
             forsake(dataflow)
             self.setbacks.met(dataflow, fault)
             self._wake.set()

@@ -161,8 +161,7 @@ class Merging:
 
     def settle(self, arrangements: Collection[Arrangement]) -> None:
         """End merges of these, before one of them is let go: at the next piece, since a level of
-        many takes minutes. If others look into it, the merge is due again.
-        """
+        many takes minutes."""
         for kind, running in list(self._running.items()):
             if running.arrangement in arrangements:
                 running.plan.cancelled.set()
@@ -200,7 +199,9 @@ class Merging:
                 self._threads[kind].submit(remove_files, running.plan.runs)
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads; what they were at comes to nothing."""
+        for running in self._running.values():
+            running.plan.cancelled.set()
         self.wait()
         for thread in self._threads.values():
             thread.shutdown()

@@ -184,7 +184,8 @@ class Sharing:
             sound = [reader for reader in equal if not self._is_damaged(reader.arrangement)]
             for reader in sound[1:]:
                 if can_take_over(reader, sound[0]):
-                    self._settle((reader.arrangement,))
+                    if len(reader.shared.readers) == 1:
+                        self._settle((reader.arrangement,))
                     # Who let go of what is damaged could not be told to begin again.
                     if not self._is_damaged(reader.arrangement):
                         reader.take_over(sound[0])

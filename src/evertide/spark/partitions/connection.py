@@ -30,6 +30,8 @@ class ResidentFault(Exception):
     def __init__(self, reply: FailedReply) -> None:
         super().__init__(f"{reply.kind}: {reply.message}\n{reply.trace}")
         self.kind = reply.kind
+        # Whether state is at an end with it.
+        self.broken = reply.broken
 
 
 class Asked(Protocol):
@@ -116,8 +118,8 @@ def _end(ended: "asyncio.Future[None]", fault: Exception | None) -> None:
 def checked(reply: Reply) -> Reply:
     """The reply, unless it says that something went wrong."""
     match reply:
-        case FailedReply(kind=kind, message=message) if kind in PASSING_KINDS:
-            raise EngineFailing(f"{kind}: {message}")
+        case FailedReply(kind=kind, message=message, broken=broken) if kind in PASSING_KINDS:
+            raise EngineFailing(f"{kind}: {message}", broken=broken)
         case FailedReply():
             raise ResidentFault(reply)
         case BelowSinceReply(as_of=as_of, since=since):
