@@ -69,6 +69,7 @@ class ScriptedSession:
     opened_with: dict[str, str]
     internal: bool
     status: TransactionStatus = TransactionStatus.IDLE
+    idle_s: float | None = None
     events: SessionEvents = field(default_factory=SessionEvents)
     ends: list[bool] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
@@ -80,6 +81,10 @@ class ScriptedSession:
     @property
     def transaction_status(self) -> TransactionStatus:
         return self.status
+
+    @property
+    def idle_limit_s(self) -> float | None:
+        return self.idle_s
 
     @property
     def parameters(self) -> dict[str, str]:

@@ -3,15 +3,17 @@
 import asyncio
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 
 import psycopg
 import pytest
 
-from evertide.adapter.client import Response
+from evertide.adapter.client import CommandResponse, Response
 from evertide.pgwire.backends import Limits
 from evertide.vocab.datum import Datum
 from tests.pgwire.raw import TERMINATE, RawClient, query
 from tests.pgwire.scripted import RunningServer, ScriptedSession, running_server
+from tests.support.server import eventually
 
 
 def test_a_polite_end(server: RunningServer) -> None:
@@ -101,3 +103,34 @@ def test_a_stopping_server_says_so(busy: bool) -> None:
             assert server.last_session.closed.is_set()
         with pytest.raises(psycopg.OperationalError):
             psycopg.connect(server.dsn)
+
+
+def test_who_is_silent_for_too_long_is_told_why_and_gone(server: RunningServer) -> None:
+    async def limit(session: ScriptedSession, _parameters: Sequence[Datum]) -> Response:
+        session.idle_s = 0.05
+        return CommandResponse("BEGIN")
+
+    server.say("SELECT open", limit)
+    with RawClient(server) as client:
+        client.start()
+        client.send(query("SELECT open"))
+        *_, last = client.until_closed()
+        assert last.tag == b"E"
+        assert b"C25P03" in last.body
+        assert b"FATAL" in last.body
+        assert server.last_session.closed.wait(5)
+
+
+def test_a_client_that_vanished_is_asked_for(server: RunningServer) -> None:
+    """By the system, for a quiet subscription never writes."""
+    with RawClient(server) as client:
+        client.start()
+        ports = (server.port, client.socket.getsockname()[1])
+        ends = [f"0100007F:{port:04X}" for port in ports]
+
+        def is_kept_alive() -> bool:
+            sockets = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+            (timer,) = [fields[5] for fields in sockets if fields[1:3] == ends]
+            return timer.startswith("02:")
+
+        eventually(is_kept_alive)

@@ -266,6 +266,11 @@ class SessionClient(Protocol):
     def transaction_status(self) -> TransactionStatus: ...
 
     @property
+    def idle_limit_s(self) -> float | None:
+        """How long its client may say nothing now; None: for ever."""
+        ...
+
+    @property
     def parameters(self) -> dict[str, str]:
         """The variables reported at start-up: server_version, client_encoding, ..."""
         ...

@@ -78,6 +78,11 @@ class Session:
         """0: no limit."""
         return _milliseconds(self.variables.get("statement_timeout"))
 
+    @property
+    def idle_in_transaction_ms(self) -> int:
+        """0: no limit."""
+        return _milliseconds(self.variables.get("idle_in_transaction_session_timeout"))
+
     def end_transaction(self) -> None:
         """Forget the transaction and what lived in it."""
         if self.transaction is not None:

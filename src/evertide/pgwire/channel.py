@@ -1,12 +1,16 @@
 """One connection's transport: writes, back-pressure, the change to TLS, the end."""
 
 import asyncio
+import socket
 import ssl
+from typing import Final
 
 # The operating system takes what fits; beyond this the producer of rows is made to wait.
 _HIGH_WATER_BYTES = 64 * 1024
 # How long a client that is being refused may take to read why.
 _LINGER_S = 2.0
+# Seconds of silence until the system asks, and between its questions; how many may go unanswered.
+_KEEPALIVE: Final = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
 
 
 class ClientGone(Exception):
@@ -80,6 +84,7 @@ class Channel:
     def attach(self, transport: asyncio.Transport) -> None:
         self._transport = transport
         transport.set_write_buffer_limits(high=_HIGH_WATER_BYTES)
+        _notice_silent_ends(transport)
 
     @property
     def peer(self) -> str:
@@ -161,3 +166,14 @@ class Channel:
     async def wait_lost(self) -> None:
         """Wait until the transport is closed; after `close` that is no longer than lingering."""
         await self._lost.wait()
+
+
+def _notice_silent_ends(transport: asyncio.Transport) -> None:
+    """A client whose host has vanished says nothing, and a quiet subscription never asks."""
+    found = transport.get_extra_info("socket")
+    if found is None or found.family not in (socket.AF_INET, socket.AF_INET6):
+        return
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in _KEEPALIVE.items():
+        if hasattr(socket, option):  # not every system has all of them
+            found.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

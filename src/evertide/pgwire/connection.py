@@ -17,6 +17,7 @@ from evertide.pgwire.channel import Channel, ClientGone
 from evertide.pgwire.codec import Decoder
 from evertide.pgwire.inbox import Inbox
 from evertide.pgwire.machine import Machine
+from evertide.pgwire.messages import FrontendMessage
 from evertide.pgwire.replies import Severity
 from evertide.pgwire.requests import (
     AnswerEncryption,
@@ -45,7 +46,7 @@ from evertide.pgwire.requests import (
 )
 from evertide.pgwire.short_way import ShortWay
 from evertide.pgwire.startup import Gate
-from evertide.vocab.errors import InternalError, QueryCanceled, SqlError
+from evertide.vocab.errors import IdleInTransactionTimeout, InternalError, QueryCanceled, SqlError
 
 _log = structlog.get_logger(__name__)
 
@@ -147,7 +148,7 @@ class Connection(asyncio.Protocol):
         structlog.contextvars.bind_contextvars(connection_id=self._key.pid)
         machine = self._short_way.machine
         try:
-            while (message := await self._inbox.next_message()) is not None:
+            while (message := await self._next_message()) is not None:
                 await self._drive(machine.handle(message))
         except ClientGone:
             pass
@@ -157,6 +158,22 @@ class Connection(asyncio.Protocol):
             self._channel.write(fatal)
         finally:
             await self._finish()
+
+    async def _next_message(self) -> FrontendMessage | None:
+        """None when there will be no more, because the client was silent for too long, say."""
+        limit_s = None if self._session is None else self._session.idle_limit_s
+        if limit_s is None:
+            return await self._inbox.next_message()
+        try:
+            async with asyncio.timeout(limit_s):
+                return await self._inbox.next_message()
+        except TimeoutError:
+            error = IdleInTransactionTimeout(
+                "terminating connection due to idle-in-transaction timeout"
+            )
+            self._channel.write(replies.error_response(error, Severity.FATAL))
+            self._inbox.close()
+            return None
 
     async def _drive(self, steps: Steps) -> None:
         """Perform each request and hand back what came of it."""

@@ -246,6 +246,10 @@ class ReadOnlyTransaction(SqlError):
     sqlstate = "25006"
 
 
+class IdleInTransactionTimeout(SqlError):
+    sqlstate = "25P03"
+
+
 class InFailedTransaction(SqlError):
     sqlstate = "25P02"
 
