@@ -25,6 +25,7 @@ from evertide.spark.takeover.phases import (
     keep_waiting,
 )
 from evertide.vocab.ids import GlobalId, ShardId
+from evertide.vocab.refresh import Every, RefreshSchedule
 from evertide.vocab.relation_desc import relation_desc
 from evertide.vocab.sql_type import INT8
 from evertide.vocab.timestamp import MIN_TS, Timestamp
@@ -56,8 +57,12 @@ class Tower:
             name = f"v{number}"
             below = self.rng.sample(list(self.imports), self.rng.randint(1, 2))
             inputs = tuple(self.imports[one] for one in below)
-            by_time = number < 3 and self.rng.random() < 0.1
-            derived = Derived(inputs, ts(FIRST), GlobalId(name), by_time)
+            kind = self.rng.random() if number < 3 else 1
+            refresh = None
+            if 0.1 <= kind < 0.3:
+                every = Every(self.rng.randrange(3, 12), ts(self.rng.randrange(FIRST)))
+                refresh = RefreshSchedule(every=(every,))
+            derived = Derived(inputs, ts(FIRST), GlobalId(name), kind < 0.3, refresh)
             self.imports[name] = Import(GlobalId(name), ShardId(name), DESC, False, derived)
             self.uppers[name] = FIRST + 1
         self.changes = {name: [] for name in self.imports}
@@ -67,7 +72,12 @@ class Tower:
         derived = self.imports[name].derived
         if derived is None:
             return set(self.changes[name])
-        return {at for below in derived.inputs for at in self.true_changes(below.global_id)}
+        return self._from_inputs(derived)
+
+    def _from_inputs(self, derived: Derived) -> set[int]:
+        found = {at for below in derived.inputs for at in self.true_changes(below.global_id)}
+        refresh = derived.refresh
+        return found if refresh is None else {refresh.next_at(ts(at)) for at in found}
 
     def look(self) -> Look:
         states: dict[ShardId, ShardState] = {}
@@ -94,9 +104,9 @@ class Tower:
                 assert derived is not None
                 look = self.look()
                 upper = min(look.upper(below) for below in derived.inputs)
-                known = {
-                    at for below in derived.inputs for at in self.true_changes(below.global_id)
-                }
+                if derived.refresh is not None:
+                    upper = derived.refresh.known_below(upper)
+                known = self._from_inputs(derived)
                 self.changes[name] += sorted(at for at in known if self.uppers[name] <= at < upper)
                 self.uppers[name] = max(self.uppers[name], upper)
 

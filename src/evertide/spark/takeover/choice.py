@@ -83,6 +83,8 @@ def _reach(collection: Import, look: Look, changes: FirstChanges) -> Timestamp:
         return look.upper(collection)
     own = look.state(collection).upper
     derived = collection.derived
+    if derived is not None and derived.refresh is not None:
+        return look.upper(collection)  # nothing happens to it before its next refresh
     if derived is None or not _inferred(derived, own):
         return own
     return max(own, _first(derived, look, own, changes))
