@@ -17,7 +17,6 @@ import structlog
 
 from evertide.dataflow.channel import Channel
 from evertide.dataflow.delta import delta_plan
-from evertide.dataflow.delta_plan import TemporalFilterNode
 from evertide.dataflow.description import DataflowDescription, Import, SubscribeExport
 from evertide.dataflow.protocol import BatchResponse, Command, SubscribeCommand
 from evertide.expr.codec import decode_relation
@@ -25,7 +24,7 @@ from evertide.expr.functions.table import by_signature
 from evertide.persist.coding.inline import encode_inline
 from evertide.persist.leases import ReadHold
 from evertide.persist.push.watch import Signal
-from evertide.persist.trouble import until_done
+from evertide.persist.trouble import PASSING, until_done
 from evertide.spark.engine import Engine, EngineLost
 from evertide.spark.running import RunningDataflow
 from evertide.spark.source import (
@@ -35,8 +34,9 @@ from evertide.spark.source import (
     input_deltas,
     snapshot_inputs,
 )
+from evertide.spark.subscribe_setbacks import SubscribeSetbacks
 from evertide.spark.tables import desc_of
-from evertide.spark.worker import Worker
+from evertide.spark.worker import FAILING, Worker
 from evertide.vocab.ids import ClusterId, GlobalId
 from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp, step_back, step_forward
 from evertide.vocab.update import Update
@@ -47,6 +47,8 @@ _POLL_S: Final = 1.0
 _PROGRESS_S: Final = 5.0
 # More updates than this are encoded on a thread.
 _THREAD_UPDATES: Final = 2_000
+# A tick takes in about so many changes of each input: views of the same task wait for their turn.
+TICK_ROWS: Final = 50_000
 
 # Whose subscription it is: request ids count on one connection.
 Asker: TypeAlias = tuple[Channel[Command], int]
@@ -93,15 +95,14 @@ class Flow:
         return upper if up_to is None else min(upper, Timestamp(up_to))
 
     def unchanged(self, look: Look) -> bool:
-        """Whether its output certainly stays the same; what time alone changes never does."""
-        if self.temporal:
-            return False
-        return all(look.unchanged(i, self.frontier) for i in self.imports)
+        """Whether its output certainly stays the same as far as it can be computed."""
+        still = all(look.unchanged(i, self.frontier) for i in self.imports)
+        return still and not self.is_due(self.upper(look))
 
-    @property
-    def temporal(self) -> bool:
-        """Whether rows come and go as time passes, without changes of its inputs."""
-        return any(isinstance(node, TemporalFilterNode) for node in self.dataflow.plan.nodes)
+    def is_due(self, upper: Timestamp) -> bool:
+        """Whether time alone may change its output below `upper`."""
+        assert self.engine is not None, "its state tells when something is due"
+        return self.dataflow.is_due(self.engine, upper)
 
     @property
     def ended(self) -> bool:
@@ -115,7 +116,8 @@ class Flow:
     def passes(self, upper: Timestamp) -> bool:
         """Time went on without changes; True if nobody need be told of it now."""
         now = time.monotonic()
-        if self._command.progress or upper == self._command.up_to or now >= self._progress_due:
+        last = upper in (self._command.up_to, EMPTY_FRONTIER)
+        if last or self._command.progress or now >= self._progress_due:
             self._progress_due = now + _PROGRESS_S
             return False
         self.frontier = upper
@@ -142,6 +144,7 @@ class Subscribes:
         # Set when a flow came or waits for news.
         self._wake = asyncio.Event()
         self._signal: Signal | None = None
+        self._setbacks = SubscribeSetbacks()
 
     def __len__(self) -> int:
         return len(self._flows)
@@ -167,7 +170,10 @@ class Subscribes:
     ) -> None:
         """Run the dataflow and send its changes until cancelled, or until all are told."""
         asker = (channel, command.request_id)
-        hold = await self._collections.hold(imports, Timestamp(command.as_of))
+        as_of = Timestamp(command.as_of)
+        hold = await until_done(
+            "holding inputs of a subscription", lambda: self._collections.hold(imports, as_of)
+        )
         try:
             flow = Flow(self._dataflow(command, imports), command, hold)
         except BaseException:
@@ -186,6 +192,10 @@ class Subscribes:
         finally:
             del self._flows[asker]
             flow.close()
+            self._setbacks.over(flow.dataflow.description.global_id)
+            if flow.engine is None:
+                # It was to be built again. What could not be dropped then may still be there.
+                flow.engine = self._worker.engine
             await _forget(flow)
 
     def _dataflow(self, command: SubscribeCommand, imports: tuple[Import, ...]) -> RunningDataflow:
@@ -207,13 +217,23 @@ class Subscribes:
         engine = self._worker.engine
         if engine is None:
             return None  # it was lost since the look
+        dataflow_id = flow.dataflow.description.global_id
         try:
             if flow.engine is not engine:
-                return await self._build(flow, engine)
-            return await self._tick(flow, engine, look)
+                updates = await self._build(flow, engine)
+            else:
+                updates = await self._tick(flow, engine, look)
         except EngineLost:
             flow.engine = None
             return None
+        except (*PASSING, *FAILING) as fault:
+            # What is left of its state there may be half of a tick's.
+            await _forget(flow)
+            await self._setbacks.outwait(dataflow_id, fault)
+            return None
+        if updates is not None:
+            self._setbacks.over(dataflow_id)
+        return updates
 
     async def _news(self, flow: Flow) -> Look:
         flow.due = asyncio.get_running_loop().create_future()
@@ -244,12 +264,18 @@ class Subscribes:
         flow.frontier = step_forward(start)
         return output
 
-    async def _tick(self, flow: Flow, engine: Engine, look: Look) -> Sequence[Update]:
+    async def _tick(self, flow: Flow, engine: Engine, look: Look) -> Sequence[Update] | None:
         lower, upper = flow.frontier, flow.upper(look)
         updates: Sequence[Update] = ()
         if not flow.unchanged(look):
-            inputs = await input_deltas(self._collections, flow.imports, lower, upper)
-            if count_updates(inputs) or flow.temporal:
+            upper = _stretch(flow.imports, look, lower, upper)
+            try:
+                inputs = await input_deltas(self._collections, flow.imports, lower, upper)
+            except PASSING as fault:
+                # Nothing was ticked: its state is as good as before.
+                await self._setbacks.outwait(flow.dataflow.description.global_id, fault)
+                return None
+            if count_updates(inputs) or flow.is_due(upper):
                 dataflow_id = flow.dataflow.description.global_id
                 updates = await engine.tick(dataflow_id, inputs, lower, upper)
         flow.frontier = upper
@@ -302,6 +328,20 @@ class Subscribes:
             flow.due.set_result(look)
 
 
+def _stretch(
+    imports: Sequence[Import], look: Look, lower: Timestamp, upper: Timestamp
+) -> Timestamp:
+    """How far one tick goes on its way to `upper`: as fine as the shards' batches are."""
+    for one in imports:
+        rows = 0
+        for batch in look.state(one).batches:
+            if lower < batch.upper < upper:
+                rows += batch.rows
+                if rows >= TICK_ROWS:
+                    upper = batch.upper
+    return upper
+
+
 async def _encoded(updates: list[Update]) -> bytes:
     if len(updates) > _THREAD_UPDATES:
         return await asyncio.to_thread(encode_inline, updates)
@@ -315,5 +355,5 @@ async def _forget(flow: Flow) -> None:
         return
     try:
         await engine.drop(flow.dataflow.description.global_id)
-    except EngineLost:
-        pass  # its state went with it
+    except (EngineLost, *FAILING):
+        pass  # its state went with it, or is replaced when it is built again
