@@ -69,7 +69,6 @@ class ScriptedSession:
     opened_with: dict[str, str]
     internal: bool
     status: TransactionStatus = TransactionStatus.IDLE
-    idle_s: float | None = None
     events: SessionEvents = field(default_factory=SessionEvents)
     ends: list[bool] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
@@ -81,10 +80,6 @@ class ScriptedSession:
     @property
     def transaction_status(self) -> TransactionStatus:
         return self.status
-
-    @property
-    def idle_limit_s(self) -> float | None:
-        return self.idle_s
 
     @property
     def parameters(self) -> dict[str, str]:
@@ -166,6 +161,7 @@ class ScriptedNames:
     portals: dict[str, Portal] = field(default_factory=dict)
     float_digits: int = 1
     pipelined: bool = False
+    idle_limit_s: float | None = None
 
     def check_described(self, prepared: Prepared) -> None:
         assert prepared in self.statements.values()

@@ -107,7 +107,7 @@ def test_a_stopping_server_says_so(busy: bool) -> None:
 
 def test_who_is_silent_for_too_long_is_told_why_and_gone(server: RunningServer) -> None:
     async def limit(session: ScriptedSession, _parameters: Sequence[Datum]) -> Response:
-        session.idle_s = 0.05
+        session.names.idle_limit_s = 0.05
         return CommandResponse("BEGIN")
 
     server.say("SELECT open", limit)

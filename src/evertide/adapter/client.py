@@ -223,6 +223,11 @@ class SharedNames(Protocol):
         many as tell it from all others."""
         ...
 
+    @property
+    def idle_limit_s(self) -> float | None:
+        """How long the client may say nothing now; None: for ever."""
+        ...
+
     def check_described(self, prepared: Prepared) -> None:
         """Raises 0A000 if its rows are not what it was described with any more."""
         ...
@@ -264,11 +269,6 @@ class SessionClient(Protocol):
 
     @property
     def transaction_status(self) -> TransactionStatus: ...
-
-    @property
-    def idle_limit_s(self) -> float | None:
-        """How long its client may say nothing now; None: for ever."""
-        ...
 
     @property
     def parameters(self) -> dict[str, str]:

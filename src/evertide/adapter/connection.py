@@ -117,13 +117,6 @@ class Connection:
         return TransactionStatus.FAILED if transaction.failed else TransactionStatus.IN_TRANSACTION
 
     @property
-    def idle_limit_s(self) -> float | None:
-        """An open transaction holds back what others could forget."""
-        if self.transaction_status is TransactionStatus.IDLE:
-            return None
-        return self._session.idle_in_transaction_ms / 1_000 or None
-
-    @property
     def parameters(self) -> dict[str, str]:
         return self._session.variables.reported()
 

@@ -44,6 +44,14 @@ class Shared:
     def float_digits(self) -> int:
         return min(_ALL_DIGITS, int(self._session.variables.get("extra_float_digits")))
 
+    @property
+    def idle_limit_s(self) -> float | None:
+        """An open transaction holds back what others could forget."""
+        transaction = self._session.transaction
+        if transaction is None or not transaction.explicit:
+            return None
+        return self._session.idle_in_transaction_ms / 1_000 or None
+
     def begin(self, *, is_string: bool) -> None:
         """A message came, or has ended: what was seen of the catalog before is too old for it."""
         self.is_string = is_string

@@ -161,7 +161,7 @@ class Connection(asyncio.Protocol):
 
     async def _next_message(self) -> FrontendMessage | None:
         """None when there will be no more, because the client was silent for too long, say."""
-        limit_s = None if self._session is None else self._session.idle_limit_s
+        limit_s = None if self._session is None else self._session.shared.idle_limit_s
         if limit_s is None:
             return await self._inbox.next_message()
         try:
