@@ -24,7 +24,7 @@ from evertide.vocab.errors import InternalError
 from evertide.vocab.ids import GlobalId, ShardId
 from evertide.vocab.relation_desc import relation_desc
 from evertide.vocab.sql_type import INT4
-from evertide.vocab.timestamp import Timestamp
+from evertide.vocab.timestamp import EMPTY_FRONTIER, MIN_TS, Timestamp, step_back, step_forward
 from evertide.vocab.update import Update
 
 TABLE = ShardId("table")
@@ -141,6 +141,25 @@ async def test_time_that_passes_wakes_only_who_asked(place: Place) -> None:
     assert changes(await tasks[0]) == [(at, (7,), 1)]
 
 
+@pytest.mark.parametrize("sealed_before", [True, False])
+async def test_the_end_of_all_changes_wakes_everyone(place: Place, sealed_before: bool) -> None:
+    view = Import(GlobalId("u2"), ShardId("view"), DESC, is_table=False)
+    await place.client.create_shard(view.shard_id)
+    known = Timestamp(5)
+    await place.client.compare_and_append(view.shard_id, DESC, [], MIN_TS, known)
+    hold = await place.storage.hold([view], step_back(known))
+    listener = Listener(known, hold, progress=False, until=None)
+    feed = place.feeds.join(view, listener)
+    waiting = None if sealed_before else asyncio.create_task(feed.next_batch(listener))
+    await settle()
+    await place.client.compare_and_append(view.shard_id, DESC, [], known, EMPTY_FRONTIER)
+    await settle()
+    batch = await asyncio.wait_for(waiting or feed.next_batch(listener), 5)
+    assert (changes(batch), batch.upper) == ([], EMPTY_FRONTIER)
+    place.feeds.leave(feed, listener)
+    hold.release()
+
+
 async def test_a_slow_listener_catches_up_in_stretches(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,6 +220,23 @@ async def test_who_begins_later_is_told_nothing_from_before(place: Place) -> Non
     place.storage.gate.set()
     assert len((await first).updates) == 2
     assert changes(await waiting) == [(at, (2,), 1)]
+
+
+async def test_nothing_is_read_from_before_the_first_began(place: Place) -> None:
+    """A view that was just made can be read at its since, where it is not known yet."""
+    view = Import(GlobalId("u2"), ShardId("view"), DESC, is_table=False)
+    since = Timestamp(10)
+    await place.client.create_shard(view.shard_id, since=since)
+    hold = await place.storage.hold([view], since)
+    listener = Listener(step_forward(since), hold, progress=False, until=None)
+    feed = place.feeds.join(view, listener)
+    waiting = asyncio.create_task(feed.next_batch(listener))
+    await settle()
+    told = [Update((1,), since, 1), Update((2,), Timestamp(15), 1)]
+    await place.client.compare_and_append(view.shard_id, DESC, told, since, Timestamp(20))
+    assert changes(await asyncio.wait_for(waiting, 5)) == [(15, (2,), 1)]
+    place.feeds.leave(feed, listener)
+    hold.release()
 
 
 async def test_a_cancelled_wait_loses_nothing(place: Place) -> None:

@@ -99,6 +99,17 @@ def test_a_constant_ends_after_its_rows(connection: "psycopg.Connection[tuple]")
     assert sorted(row[1:] for row in told) == [(1, 1), (2, 2)]
 
 
+@pytest.mark.parametrize("options", ["", "WITH (SNAPSHOT = false)", "WITH (PROGRESS)"])
+def test_a_view_that_is_complete_ends_after_its_rows(
+    connection: "psycopg.Connection[tuple]", options: str
+) -> None:
+    connection.execute("DROP MATERIALIZED VIEW IF EXISTS complete")
+    connection.execute("CREATE MATERIALIZED VIEW complete AS SELECT 7 AS a")
+    told = rows_of(connection, f"SUBSCRIBE complete {options}")
+    changes = [row[-2:] for row in told if row[1] is not True]
+    assert changes == ([] if "SNAPSHOT" in options else [(1, 7)])
+
+
 def test_parameters_are_part_of_the_query(
     connection: "psycopg.Connection[tuple]",
 ) -> None:
@@ -304,12 +315,15 @@ def test_a_client_that_leaves_leaves_nothing(
     assert connection.execute("SELECT count(*) FROM t").fetchone() == (2,)
 
 
-@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK", "CLOSE c", "CLOSE ALL", None])
+@pytest.mark.parametrize(
+    "end", ["COMMIT", "ROLLBACK", "ROLLBACK TO SAVEPOINT s", "CLOSE c", "CLOSE ALL", None]
+)
 def test_a_cursor_that_ends_leaves_nothing(
     server: Server, connection: "psycopg.Connection[tuple]", end: str | None
 ) -> None:
     before = metric(server, "evertide_subscriptions")
     connection.execute("BEGIN")
+    connection.execute("SAVEPOINT s")
     connection.execute("DECLARE c CURSOR FOR SUBSCRIBE t")
     assert metric(server, "evertide_subscriptions") == before + 1
     if end is None:
@@ -317,6 +331,47 @@ def test_a_cursor_that_ends_leaves_nothing(
     else:
         connection.execute(end)
     eventually(lambda: metric(server, "evertide_subscriptions") == before)
+
+
+def test_a_cursor_at_its_end_holds_nothing(
+    server: Server, connection: "psycopg.Connection[tuple]"
+) -> None:
+    before = metric(server, "evertide_subscriptions")
+    end = now(connection) + 500
+    with connection.transaction():
+        connection.execute(f"DECLARE c CURSOR FOR SUBSCRIBE t UP TO {end}")
+        assert len(connection.execute("FETCH ALL c WITH (TIMEOUT = '1h')").fetchall()) == 2
+        assert metric(server, "evertide_subscriptions") == before
+        assert connection.execute("FETCH ALL c").fetchall() == []
+
+
+def test_a_fetch_tells_what_was_before_an_error(
+    server: Server, connection: "psycopg.Connection[tuple]"
+) -> None:
+    connection.execute("BEGIN")
+    connection.execute("DECLARE c CURSOR FOR SUBSCRIBE t")
+    with server.connect() as other:
+        timer = threading.Timer(1.0, other.execute, ["DROP TABLE follow.t"])
+        timer.start()
+        assert len(connection.execute("FETCH ALL c WITH (TIMEOUT = '1h')").fetchall()) == 2
+        timer.join()
+    with pytest.raises(psycopg.errors.UndefinedTable, match="was dropped"):
+        connection.execute("FETCH ALL c")
+    connection.execute("ROLLBACK")
+
+
+def test_short_timeouts_get_there(connection: "psycopg.Connection[tuple]") -> None:
+    connection.execute("BEGIN")
+    connection.execute("DECLARE c CURSOR FOR SUBSCRIBE (VALUES (7))")
+    found: list[tuple] = []
+
+    def fetched() -> bool:
+        found.extend(connection.execute("FETCH ALL c WITH (TIMEOUT = '0s')").fetchall())
+        return bool(found)
+
+    eventually(fetched)
+    assert [row[1:] for row in found] == [(1, 7)]
+    connection.execute("COMMIT")
 
 
 def test_dropping_ends_what_has_not_begun(

@@ -17,6 +17,7 @@ from evertide.vocab.errors import (
     DuplicateCursor,
     NoActiveTransaction,
     ObjectNotInPrerequisiteState,
+    SqlError,
     UndefinedPortal,
 )
 
@@ -43,15 +44,19 @@ async def run_fetch(plan: FetchPlan, session: Session) -> RowsResponse:
     cursor = find_cursor(plan.name, session)
     match cursor.response:
         case StreamResponse(copy=False) as stream:
-            return RowsResponse(stream.desc, await _fetch_stream(plan, stream.rows), tag="FETCH")
+            rows = await _fetch_stream(plan, stream.rows, session)
+            return RowsResponse(stream.desc, rows, tag="FETCH")
         case RowsResponse(desc=desc):
             return RowsResponse(desc, cursor.take_rows(plan.count), tag="FETCH")
         case _:
             raise ObjectNotInPrerequisiteState(f'portal "{plan.name}" cannot be run')
 
 
-async def _fetch_stream(plan: FetchPlan, rows: RowStream) -> list[Row]:
-    """Rows that come within the timeout; without one, those that are there once there are some."""
+async def _fetch_stream(plan: FetchPlan, rows: RowStream, session: Session) -> list[Row]:
+    """Rows that come within the timeout; without one, those that are there once there are some.
+
+    What was before an error is told before it.
+    """
     found: list[Row] = []
     timeout_s = None if plan.timeout_ms is None else plan.timeout_ms / 1_000
     try:
@@ -66,6 +71,11 @@ async def _fetch_stream(plan: FetchPlan, rows: RowStream) -> list[Row]:
                 found += taken
     except TimeoutError:
         pass  # what has come is the answer
+    except SqlError:
+        # A stream that failed does so again when it is asked again, unless nobody may ask.
+        failed = session.transaction is None or session.transaction.failed
+        if failed or not found:
+            raise
     return found
 
 
@@ -73,15 +83,16 @@ def run_close(plan: ClosePlan, session: Session) -> CommandResponse:
     """Forget one cursor, or all."""
     if plan.name is None:
         for cursor in session.cursors.values():
-            _end(cursor)
+            end_cursor(cursor)
         session.cursors.clear()
         return CommandResponse("CLOSE CURSOR ALL")
-    _end(find_cursor(plan.name, session))
+    end_cursor(find_cursor(plan.name, session))
     del session.cursors[plan.name]
     return CommandResponse("CLOSE CURSOR")
 
 
-def _end(cursor: Portal) -> None:
+def end_cursor(cursor: Portal) -> None:
+    """Nobody asks for its rows any more."""
     if isinstance(cursor.response, StreamResponse):
         cursor.response.rows.close()
 

@@ -312,7 +312,7 @@ class Machine:
         was_open = session.transaction_status is not TransactionStatus.IDLE
         response = yield from run(prepared, parameters, until_sync=until_sync)
         if was_open and session.transaction_status is TransactionStatus.IDLE:
-            self._names.portals.clear()
+            self._names.forget_portals()
         return response
 
     def _copy_out(self, response: CopyOutResponse) -> Asking[bytes]:

@@ -75,19 +75,31 @@ class Names:
         # A statement without rows has no columns to format, whatever the client says of them.
         codes = message.result_formats if columns else ()
         formats = expand_formats(codes, columns, "result")
+        self._forget_portal(message.portal)
         self.portals[message.portal] = Portal(prepared, parameters, formats)
 
     def close(self, kind: Target, name: str) -> None:
         """Forget a name; one that nobody knows is no mistake."""
         if kind is Target.PORTAL:
-            self.portals.pop(name, None)
+            self._forget_portal(name)
         else:
             self.statements.pop(name, None)
 
     def forget_unnamed(self) -> None:
         """A simple query uses the unnamed statement and portal for itself."""
         self.statements.pop("", None)
-        self.portals.pop("", None)
+        self._forget_portal("")
+
+    def forget_portals(self) -> None:
+        """The transaction that they belong to is over, or has failed."""
+        for name in list(self.portals):
+            self._forget_portal(name)
+
+    def _forget_portal(self, name: str) -> None:
+        """A stream lives until its transaction ends unless it is told that nobody reads it."""
+        portal = self.portals.pop(name, None)
+        if portal is not None and isinstance(portal.response, StreamResponse):
+            portal.response.rows.close()
 
 
 def check_runnable(portal: Portal, name: str) -> None:

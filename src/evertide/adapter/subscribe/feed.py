@@ -67,8 +67,9 @@ class Listener:
 
     def wants(self, batch: Batch) -> bool:
         """Whether the batch is worth waking it for."""
-        past_end = self._until is not None and batch.upper >= self._until
-        return bool(batch.updates) or self._progress or past_end
+        # Nothing comes after the empty frontier, which is an end that nobody need have named.
+        end = EMPTY_FRONTIER if self._until is None else self._until
+        return bool(batch.updates) or self._progress or batch.upper >= end
 
     def move(self, position: Timestamp) -> None:
         """Everything below was told; what came before need not be kept for it."""
@@ -190,6 +191,8 @@ class Feed:
         if upper <= self._upper:
             return
         lower = self._upper or upper  # what came before the first look is not its to tell
+        # Nor is what came before all who wait began: nobody's hold keeps that readable.
+        lower = max(lower, min((waiting.position for waiting in self._waiting), default=lower))
         updates: Sequence[Update] = ()
         # Who joins while this reads is caught up with `lower` too.
         if self._waiting and lower < upper and not look.unchanged(self.collection, lower):
