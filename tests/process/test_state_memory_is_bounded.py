@@ -57,8 +57,9 @@ def test_a_state_far_larger_than_the_setting_lies_on_disk(
             most = max(most, anonymous_mb(task))
         written_mb = ROUNDS * ROWS_AT_ONCE * ROW_BYTES / (1 << 20)
         assert written_mb > 9 * LIMIT_MB
-        # Two arrangements of it, what a tick takes for itself, and what the allocator keeps.
-        assert most - before < 0.75 * written_mb, f"from {before:.0f} MB to {most:.0f} MB"
+        # Two arrangements of it would take twice that. What a tick takes for itself and what the
+        # allocator keeps came to 0.62 to 0.79 of it.
+        assert most - before < written_mb, f"from {before:.0f} MB to {most:.0f} MB"
         assert resident_task(server) == task, "it was killed"
         last = ROUNDS * ROWS_AT_ONCE - 1
         connection.execute(f"INSERT INTO keys VALUES (0), ({last}), (-1)")
