@@ -24,8 +24,14 @@ SEEDS_IN_WHICH_TIME_BRINGS_ROWS = (311, 323, 368, 377, 400)
 LONG_SEEDS = (300, 301, 304)
 
 
-@pytest.mark.parametrize("seed", range(200, 210))
+@pytest.mark.parametrize("seed", range(200, 230))
 async def test_random_histories(spark_jobs: SparkJobs, tmp_path: Path, seed: int) -> None:
+    await agree(random_case(seed), spark_jobs, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10_000, 11_000))
+async def test_many_random_histories(spark_jobs: SparkJobs, tmp_path: Path, seed: int) -> None:
     await agree(random_case(seed), spark_jobs, tmp_path)
 
 
