@@ -178,6 +178,11 @@ class Portal:
         """Its rows' columns; None: it has no rows."""
         return self.prepared.result
 
+    def end(self) -> None:
+        """Nobody asks for its rows any more: a stream would else live on with its transaction."""
+        if isinstance(self.response, StreamResponse):
+            self.response.rows.close()
+
     def take_rows(self, most: int | None) -> Sequence[Row]:
         """The next rows."""
         assert isinstance(self.response, RowsResponse)

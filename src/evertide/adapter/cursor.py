@@ -83,18 +83,12 @@ def run_close(plan: ClosePlan, session: Session) -> CommandResponse:
     """Forget one cursor, or all."""
     if plan.name is None:
         for cursor in session.cursors.values():
-            end_cursor(cursor)
+            cursor.end()
         session.cursors.clear()
         return CommandResponse("CLOSE CURSOR ALL")
-    end_cursor(find_cursor(plan.name, session))
+    find_cursor(plan.name, session).end()
     del session.cursors[plan.name]
     return CommandResponse("CLOSE CURSOR")
-
-
-def end_cursor(cursor: Portal) -> None:
-    """Nobody asks for its rows any more."""
-    if isinstance(cursor.response, StreamResponse):
-        cursor.response.rows.close()
 
 
 def find_cursor(name: str, session: Session) -> Portal:

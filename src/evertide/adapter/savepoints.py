@@ -7,7 +7,6 @@ it reads at stays, and so does what it has read for its writes: to check more th
 from typing import Final
 
 from evertide.adapter.client import CommandResponse
-from evertide.adapter.cursor import end_cursor
 from evertide.adapter.savepoint import Savepoint
 from evertide.adapter.session import Session
 from evertide.adapter.transaction import Defining, Transaction, Untouched, Writing
@@ -87,7 +86,7 @@ def _go_back(savepoint: Savepoint, session: Session, transaction: Transaction) -
     session.variables.roll_back(savepoint.variables)
     session.temporary.roll_back(savepoint.temporary)
     for name in [name for name in session.cursors if name not in savepoint.cursors]:
-        end_cursor(session.cursors.pop(name))
+        session.cursors.pop(name).end()
     work = transaction.work
     if isinstance(work, Defining):
         del work.steps[savepoint.steps :]

@@ -96,10 +96,9 @@ class Names:
             self._forget_portal(name)
 
     def _forget_portal(self, name: str) -> None:
-        """A stream lives until its transaction ends unless it is told that nobody reads it."""
         portal = self.portals.pop(name, None)
-        if portal is not None and isinstance(portal.response, StreamResponse):
-            portal.response.rows.close()
+        if portal is not None:
+            portal.end()
 
 
 def check_runnable(portal: Portal, name: str) -> None:
