@@ -16,7 +16,7 @@ from evertide.catalog.transact import transact
 from evertide.sql import views
 from evertide.sql.plan.plans import NoticePlan
 from evertide.sql.plan.undrop.plans import UndropPlan
-from evertide.vocab.errors import SqlError
+from evertide.vocab.errors import InvalidParameterValue, SqlError
 from evertide.vocab.timestamp import Timestamp
 from tests.sql.database import Database, new_database
 
@@ -267,4 +267,7 @@ def test_the_grace_period_is_an_interval(
 
 @pytest.mark.parametrize("value", ["soon", "-1 day", "11 years", ""])
 def test_what_is_no_period_is_refused(database: Database, value: str) -> None:
-    refused(database, f"ALTER SYSTEM SET drop_grace_period = '{value}'", "22023", "invalid value")
+    with pytest.raises(InvalidParameterValue, match="invalid value") as refused:
+        database.run(f"ALTER SYSTEM SET drop_grace_period = '{value}'")
+    assert refused.value.hint is not None
+    assert "at most ten years" in refused.value.hint

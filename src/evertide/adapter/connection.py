@@ -45,10 +45,10 @@ from evertide.adapter.savepoints import ends_failure
 from evertide.adapter.session import Login, Session, open_session
 from evertide.adapter.shared import Shared
 from evertide.adapter.short_way.lookups import SessionLookups
+from evertide.adapter.stored_variables import starting_values
 from evertide.adapter.temporary.objects import Temporary
 from evertide.adapter.temporary.tables import Space
 from evertide.adapter.transaction import Span, Transaction
-from evertide.adapter.variables import VARIABLES
 from evertide.adapter.writing.transact import commit_collected
 from evertide.catalog.snapshot import Snapshot
 from evertide.expr.compile import compile_scalar
@@ -72,6 +72,7 @@ from evertide.vocab.datum import Datum, Row
 from evertide.vocab.errors import (
     DuplicatePreparedStatement,
     InFailedTransaction,
+    Notice,
     QueryCanceled,
     SqlError,
     SqlSyntaxError,
@@ -360,6 +361,8 @@ class Connections:
         self._planner = Planner(env)
         self._on_fault = on_fault
         self._temporary_space = Space()
+        # What the log has been told of stored values: sessions are many.
+        self._told_ignored: set[Notice] = set()
 
     async def credentials(self, user: str) -> Credentials:
         """By what the user's password is checked."""
@@ -380,13 +383,21 @@ class Connections:
         if proved is not None:
             check_still_proved(user, proved, snapshot)
         role = login_role(user, snapshot, internal=internal)
-        given = {**snapshot.system_configurations, **dict(role.variables)}
-        defaults = {name: value for name, value in given.items() if name.lower() in VARIABLES}
+        starting = starting_values(role, snapshot)
         login = Login(role.role_id, role.superuser, internal)
         own = Temporary(self._temporary_space)
-        session = open_session(parameters, with_cluster(defaults, snapshot), login, own)
+        session = open_session(parameters, with_cluster(starting.values, snapshot), login, own)
+        self._note_ignored(starting.ignored, session)
         note_missing(session, snapshot)
         return Connection(session, self._env, self._planner, self._on_fault)
+
+    def _note_ignored(self, ignored: Sequence[Notice], session: Session) -> None:
+        """The client is told each time, so that whoever may mend it learns of it."""
+        session.notices.extend(ignored)
+        for notice in ignored:
+            if notice not in self._told_ignored:
+                self._told_ignored.add(notice)
+                log.warning(notice.message, hint=notice.hint)
 
 
 class _Sink:

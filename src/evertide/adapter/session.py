@@ -10,7 +10,7 @@ from evertide.adapter.own import Own
 from evertide.adapter.rights.identity import DEFAULT_USER
 from evertide.adapter.temporary.objects import Temporary
 from evertide.adapter.transaction import Transaction
-from evertide.adapter.variables import VARIABLES, Variables, duration_ms
+from evertide.adapter.variables import VARIABLES, Scope, Variables, duration_ms
 from evertide.sql.schema_list import listed_schemas
 from evertide.vocab.errors import Notice
 from evertide.vocab.ids import RoleId
@@ -104,7 +104,9 @@ def _schemas(search_path: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def _milliseconds(duration: str) -> int:
-    return duration_ms(duration) or 0
+    found = duration_ms(duration)
+    assert found is not None, "variables keep what is one"
+    return found
 
 
 def split_options(options: str) -> dict[str, str]:
@@ -155,7 +157,7 @@ def open_session(
         if variable is None:
             message = f'startup setting "{name}" not set: unrecognized configuration parameter'
             session.notices.append(Notice("WARNING", "42704", message))
-        elif not variable.read_only:
+        elif variable.scope is Scope.SESSION:
             variables.set(name, value)
     variables.take_changed()
     return session

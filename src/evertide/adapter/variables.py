@@ -1,14 +1,36 @@
-"""Session variables: names, defaults, and which values they take."""
+"""Session variables: names, defaults, who may set them, and which values they take.
 
+SET, ALTER ROLE and ALTER SYSTEM ask the same question here, so that what one of them would refuse
+cannot come to a session by another.
+"""
+
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
+from typing import Final
 
-from evertide.vocab.errors import CannotChangeParameter, InvalidParameterValue, UndefinedObject
+from evertide.catalog.grace import GRACE_PERIOD, period_text
+from evertide.expr.interval_text import parse_interval
+from evertide.vocab.errors import (
+    CannotChangeParameter,
+    InvalidParameterValue,
+    SqlError,
+    UndefinedObject,
+)
 
 VERSION = "v0.130.0"
 VERSION_NUMBER = 13_000
 # The PostgreSQL whose catalog columns pg_catalog has: clients choose their queries by it.
 SERVER_VERSION = "16.2"
+
+
+class Scope(Enum):
+    """For whom a variable can be set."""
+
+    SESSION = "session"  # by SET for a session, by ALTER ROLE and ALTER SYSTEM for those to come
+    SYSTEM = "system"  # by ALTER SYSTEM, for everyone at once
+    FIXED = "fixed"  # for nobody
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +43,22 @@ class Variable:
     check: Callable[[str], str | None] = lambda value: value
     # Clients are told of every change.
     reported: bool = False
-    read_only: bool = False
-    # Values that a hint names; those that only sound better are left out.
-    choices: tuple[str, ...] = ()
+    scope: Scope = Scope.SESSION
+    # What a refusal adds.
+    hint: str | None = None
+
+    @property
+    def key(self) -> str:
+        """The name under which values are kept."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A value that a variable takes, in its canonical spelling; None: its default."""
+
+    variable: Variable
+    value: str | None
 
 
 _TRUE = ("on", "true", "t", "yes", "y", "1")
@@ -45,14 +80,26 @@ def _boolean(value: str) -> str | None:
     return "off" if lowered in _FALSE else None
 
 
-def _number(value: str) -> str | None:
-    return value if value.lstrip("+-").isdigit() else None
+# Digits are those that int() is sure to read: str.isdigit() takes more, and there may be too many.
+_FLOAT_DIGITS: Final = re.compile(r"[+-]?[0-9]{1,3}")
+_AMOUNT: Final = re.compile(r"([0-9]{1,19}) *([a-z]*)")
+# Beyond every time and every memory, and what arithmetic with floats still takes.
+_MOST: Final = 2**63 - 1
 
 
 def _float_digits(value: str) -> str | None:
     """From 1 on floats have as many digits as tell them from all others."""
-    short = _number(value) is not None and len(value) <= 4
-    return value if short and -15 <= int(value) <= 3 else None
+    digits = int(value) if _FLOAT_DIGITS.fullmatch(value) else None
+    return None if digits is None or not -15 <= digits <= 3 else str(digits)
+
+
+def _amount(value: str, units: Mapping[str, int]) -> int | None:
+    """A number with a unit, in the least of them."""
+    found = _AMOUNT.fullmatch(value)
+    if found is None or found[2] not in units:
+        return None
+    amount = int(found[1]) * units[found[2]]
+    return amount if amount <= _MOST else None
 
 
 _UNITS_MS = {"": 1, "ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -64,12 +111,7 @@ def duration_ms(value: str) -> int | None:
     >>> duration_ms("5 s"), duration_ms("250"), duration_ms("soon")
     (5000, 250, None)
     """
-    digits = value.strip()
-    number = digits.rstrip("abcdefghijklmnopqrstuvwxyz ")
-    unit = digits[len(number) :].strip()
-    if not number.isdigit() or unit not in _UNITS_MS:
-        return None
-    return int(number) * _UNITS_MS[unit]
+    return _amount(value.strip(), _UNITS_MS)
 
 
 _SIZES = {"": 1, "b": 1, "kb": 1024, "mb": 1024**2, "gb": 1024**3, "tb": 1024**4}
@@ -81,12 +123,7 @@ def size_bytes(value: str) -> int | None:
     >>> size_bytes("1MB"), size_bytes("8"), size_bytes("much")
     (1048576, 8, None)
     """
-    lowered = value.strip().lower()
-    number = lowered.rstrip("abcdefghijklmnopqrstuvwxyz ")
-    unit = lowered[len(number) :].strip()
-    if not number.isdigit() or unit not in _SIZES:
-        return None
-    return int(number) * _SIZES[unit]
+    return _amount(value.strip().lower(), _SIZES)
 
 
 def _size(value: str) -> str | None:
@@ -125,13 +162,25 @@ def _date_style(value: str) -> str | None:
     return "ISO, MDY" if words <= {"iso", "mdy", "us", ""} else None
 
 
+_MOST_GRACE_MS: Final = 3_650 * 86_400_000
+
+
+def _grace_period(value: str) -> str | None:
+    """An interval, as the catalog keeps it."""
+    try:
+        period_ms = parse_interval(value).span_micros() // 1_000
+    except SqlError:
+        return None
+    return period_text(period_ms) if 0 <= period_ms <= _MOST_GRACE_MS else None
+
+
 def _utc(value: str) -> str | None:
     zero = value.lower().removeprefix("etc/")
     return "UTC" if zero in ("utc", "gmt", "z", "zulu", "0", "+0", "+00", "+00:00") else None
 
 
 VARIABLES: Mapping[str, Variable] = {
-    variable.name.lower(): variable
+    variable.key: variable
     for variable in (
         Variable("application_name", "", "The name the client gave itself.", reported=True),
         Variable(
@@ -144,8 +193,8 @@ VARIABLES: Mapping[str, Variable] = {
             "The least severity that is sent.",
             _one_of("debug5", "debug4", "debug3", "debug2", "debug1", "debug", "log", "notice",
                     "warning", "error", "info"),
-            choices=("debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning",
-                     "error"),
+            hint="Available values: debug5, debug4, debug3, debug2, debug1, log, notice, warning,"
+            " error.",
         ),
         Variable("cluster", "default", "The active cluster."),
         Variable("cluster_replica", "", "The replica that answers; empty: any."),
@@ -155,33 +204,39 @@ VARIABLES: Mapping[str, Variable] = {
         Variable("database", "materialize", "The current database."),
         Variable("DateStyle", "ISO, MDY", "Only ISO output.", _date_style, reported=True),
         Variable("default_table_access_method", "heap", "Asked for by clients; no choice.",
-                 read_only=True),
-        Variable("drop_grace_period", "1 d",
+                 scope=Scope.FIXED),
+        Variable(GRACE_PERIOD, "1 d",
                  "How long what was dropped can be brought back; set by ALTER SYSTEM.",
-                 read_only=True),
+                 _grace_period, scope=Scope.SYSTEM,
+                 hint="It is an interval of at most ten years; 0 drops things for good at once."),
         Variable("emit_timestamp_notice", "off", "Tell each query's timestamp.", _boolean),
+        Variable("enable_rbac_checks", "on", "Whether rights are checked; set by ALTER SYSTEM.",
+                 _boolean, scope=Scope.SYSTEM),
+        Variable("enable_refresh_every_mvs", "on",
+                 "Whether views may be refreshed at certain times; set by ALTER SYSTEM.",
+                 _boolean, scope=Scope.SYSTEM),
         Variable("extra_float_digits", "1", "Digits of floats beyond those that are always kept.",
                  _float_digits),
         Variable("failpoints", "", "For tests."),
         Variable(
             "idle_in_transaction_session_timeout", "2 min", "Ends idle transactions.", _duration
         ),
-        Variable("integer_datetimes", "on", "Always on.", reported=True, read_only=True),
+        Variable("integer_datetimes", "on", "Always on.", reported=True, scope=Scope.FIXED),
         Variable("IntervalStyle", "postgres", "Only postgres.", _exactly("postgres"),
                  reported=True),
         Variable("is_superuser", "on", "Whether the user may do anything.", reported=True,
-                 read_only=True),
+                 scope=Scope.FIXED),
         Variable("max_query_result_size", "1GB", "The largest result.", _size),
         Variable("mz_version", f"{VERSION} (evertide)", "The version clients check.",
-                 reported=True, read_only=True),
+                 reported=True, scope=Scope.FIXED),
         Variable("real_time_recency", "off", "Not offered.", _boolean),
         Variable("require_incremental", "off",
                  "Refuse views, indexes and subscriptions that recompute.", _boolean),
         Variable("search_path", "public", "Schemas looked through for bare names.",
                  reported=True),
         Variable("server_version", SERVER_VERSION, "The PostgreSQL version spoken.",
-                 reported=True, read_only=True),
-        Variable("server_version_num", "160002", "The same as a number.", read_only=True),
+                 reported=True, scope=Scope.FIXED),
+        Variable("server_version_num", "160002", "The same as a number.", scope=Scope.FIXED),
         Variable("sql_safe_updates", "off", "Accepted, without effect.", _boolean),
         Variable("standard_conforming_strings", "on", "Only on.", _exactly("on"),
                  reported=True),
@@ -191,6 +246,9 @@ VARIABLES: Mapping[str, Variable] = {
         Variable("transaction_isolation", "strict serializable", "How reads are ordered.",
                  _isolation),
         Variable("transaction_read_only", "off", "Accepted, without effect.", _boolean),
+        Variable("unsafe_enable_table_keys", "off",
+                 "Whether tables may declare keys, unenforced; set by ALTER SYSTEM.",
+                 _boolean, scope=Scope.SYSTEM),
         Variable("welcome_message", "on", "Greet at the start of a session.", _boolean),
     )
 }  # fmt: skip
@@ -221,27 +279,25 @@ class Variables:
     def get(self, name: str) -> str:
         """The value in force; 42704 if there is no such variable."""
         # Mostly it is spelled so already; what else it may be is looked up.
-        key = name if name in self._defaults else lookup(name).name.lower()
+        key = name if name in self._defaults else lookup(name).key
         if key in self._local:
             return self._local[key]
         return self._session.get(key, self._defaults[key])
 
     def set(self, name: str, value: str | None, *, local: bool = False) -> None:
         """Set it, or with None go back to the default; reported variables are noted."""
-        variable = lookup(name)
-        if variable.read_only:
-            raise CannotChangeParameter(f'parameter "{variable.name}" cannot be changed')
-        key = variable.name.lower()
+        found = check_assignment(name, value)
+        key = found.variable.key
         target = self._local if local else self._session
-        if value is None:
+        if found.value is None:
             target.pop(key, None)
             self._local.pop(key, None)
         else:
-            target[key] = checked(variable, value)
+            target[key] = found.value
             if not local:
                 self._local.pop(key, None)
         self.changes += 1
-        self._note(variable)
+        self._note(found.variable)
 
     def reset_all(self) -> None:
         """Every variable to its default."""
@@ -298,12 +354,22 @@ def lookup(name: str) -> Variable:
     return variable
 
 
-def checked(variable: Variable, value: str) -> str:
-    """The value as it is stored; 22023 if the variable does not take it."""
+def check_assignment(name: str, value: str | None, *, systemwide: bool = False) -> Assignment:
+    """What a session may set for itself, or `systemwide` an operator for everyone.
+
+    42704 for what is no variable, 55P02 for one that cannot be set so, 22023 for a bad value.
+    """
+    variable = lookup(name)
+    if variable.scope is Scope.FIXED or (variable.scope is Scope.SYSTEM and not systemwide):
+        raise CannotChangeParameter(
+            f'parameter "{variable.name}" cannot be changed',
+            hint=None if variable.scope is Scope.FIXED else "ALTER SYSTEM sets it for everyone.",
+        )
+    if value is None:
+        return Assignment(variable, None)
     accepted = variable.check(value)
     if accepted is None:
         raise InvalidParameterValue(
-            f'invalid value for parameter "{variable.name}": "{value}"',
-            hint=f"Available values: {', '.join(variable.choices)}." if variable.choices else None,
+            f'invalid value for parameter "{variable.name}": "{value}"', hint=variable.hint
         )
-    return accepted
+    return Assignment(variable, accepted)

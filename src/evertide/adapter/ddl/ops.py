@@ -5,7 +5,7 @@ from typing import assert_never
 from evertide.adapter.ddl.cluster_ops import cluster_ops
 from evertide.adapter.ddl.external_ops import create_sink, create_source
 from evertide.adapter.ddl.named_ops import named_op
-from evertide.adapter.rights.role_variables import checked_variables
+from evertide.adapter.stored_variables import checked_variables, system_ops
 from evertide.catalog.drop import without_cascade
 from evertide.catalog.dropped_ops import UndropItemsOp
 from evertide.catalog.objects import (
@@ -29,7 +29,6 @@ from evertide.catalog.ops import (
     Op,
     RenameItemOp,
     SetHistoryOp,
-    SetSystemConfigurationOp,
 )
 from evertide.catalog.replacement_ops import ApplyReplacementOp, NoteHydratedOp
 from evertide.catalog.snapshot import Snapshot
@@ -102,7 +101,7 @@ def ops_for(
         case CreateIndexPlan():
             return [_create_index(plan, snapshot.items[plan.on_item].owner)]
         case RolePlan(ops=ops):
-            return checked_variables(ops)
+            return checked_variables(ops, snapshot)
         case CreateTypePlan() | CreateSecretPlan() | AlterSecretPlan():
             return [named_op(plan, owner)]
         case CreateSourcePlan():
@@ -133,7 +132,7 @@ def ops_for(
             return [UndropItemsOp(items)]
         case AlterSystemPlan(name=name, values=values):
             text = None if values is None else variable_text(name, values)
-            return [SetSystemConfigurationOp(name, text)]
+            return system_ops(name, text, snapshot)
         case _:
             assert_never(plan)
 

@@ -1,6 +1,7 @@
 """Rows of system relations that are not in the catalog: replicas' reports, frontiers, settings."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from evertide.adapter.environment import Environment
 from evertide.adapter.introspection import reports
@@ -9,12 +10,15 @@ from evertide.adapter.introspection.resources import resource_rows
 from evertide.adapter.lookups.listed_functions import listed_functions
 from evertide.adapter.rights.listed import rights_rows
 from evertide.adapter.session import Session
-from evertide.adapter.variables import lookup
+from evertide.adapter.variables import Scope, lookup
 from evertide.catalog.builtin.notes import recent_storage_usage_rows, storage_usage_rows
 from evertide.catalog.builtin.project import audit_event_rows
 from evertide.catalog.builtin.relation import Builtin
 from evertide.catalog.snapshot import Snapshot
 from evertide.vocab.datum import Row
+
+# What PostgreSQL calls who may set a variable.
+_CONTEXTS: Final = {Scope.SESSION: "user", Scope.SYSTEM: "sighup", Scope.FIXED: "internal"}
 
 
 async def dynamic_rows(
@@ -63,7 +67,7 @@ def _settings(builtin: Builtin, session: Session) -> list[Row]:
             "setting": value,
             "category": "Session",
             "short_desc": description,
-            "context": "internal" if variable.read_only else "user",
+            "context": _CONTEXTS[variable.scope],
             "vartype": "string",
             "source": "default" if value == variable.default else "session",
             "boot_val": variable.default,

@@ -53,7 +53,8 @@ def freshness_of(
     if level == _SESSION:
         return Freshness(max(wanted, session.own.seen_at(read_ts)), read_ts, complete=True)
     if level.startswith(BOUNDED_STALENESS):
-        staleness_ms = duration_ms(level.removeprefix(BOUNDED_STALENESS)) or 0
+        staleness_ms = duration_ms(level.removeprefix(BOUNDED_STALENESS))
+        assert staleness_ms is not None, "variables keep what is one"
         earliest = Timestamp(max(read_ts - staleness_ms, MIN_TS))
         return Freshness(max(wanted, earliest), read_ts, complete=True, bound=level)
     return Freshness(wanted, read_ts, complete=True)

@@ -16,7 +16,8 @@ def check_result_size(rows: Sequence[Row], session: Session) -> None:
     wanted = session.variables.get("max_query_result_size")
     if wanted == VARIABLES["max_query_result_size"].default:
         return
-    most = size_bytes(wanted) or 0
+    most = size_bytes(wanted)
+    assert most is not None, "variables keep what is one"
     if weight_of((row, 1) for row in rows) > most:
         raise InsufficientResources(
             f"result exceeds max size of {_shown(most)}",

@@ -49,7 +49,7 @@ from evertide.vocab.timestamp import MIN_TS, Timestamp
 
 REFRESH: Final = "REFRESH"
 ALLOWED: Final = "enable_refresh_every_mvs"
-_ON: Final = ("on", "true", "t", "yes", "y", "1")
+_OFF: Final = ("off", "false", "f", "no", "n", "0")
 _MICROS_PER_MS: Final = 1_000
 _MOST_MICROS: Final = 2**63 - 1
 # The last that a timestamp with time zone can be, in which these times are shown.
@@ -143,7 +143,7 @@ def plan_refresh(options: Sequence[Option], query: QueryContext) -> RefreshPlan 
     if not times:
         return None
     allowed = query.plan.snapshot.system_configurations.get(ALLOWED, "on")
-    if allowed.lower() not in _ON:
+    if allowed.lower() in _OFF:
         raise FeatureNotSupported(
             "REFRESH EVERY and REFRESH AT materialized views is not available",
             hint=f"The system variable {ALLOWED} is off.",

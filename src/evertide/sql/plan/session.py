@@ -31,7 +31,6 @@ from evertide.sql.plan.plans import (
 )
 from evertide.sql.plan.rewrite import walk_parts
 from evertide.sql.plan.scope import Scope
-from evertide.sql.plan.undrop.grace import checked_grace
 from evertide.sql.resolve import position_of
 from evertide.sql.syntax.command import (
     AlterSystemResetStatement,
@@ -122,7 +121,7 @@ def plan_session(statement: SessionStatement, query: QueryContext) -> SessionPla
         case DiscardStatement(target=target):
             return NoticePlan(f"DISCARD {target}")
         case AlterSystemSetStatement(name=name, values=values):
-            return AlterSystemPlan(name, checked_grace(name, values))
+            return AlterSystemPlan(name, values)
         case AlterSystemResetStatement(name=variable):
             return _reset_system(variable, statement.at)
         case _:
