@@ -1,12 +1,15 @@
 """Goal: what was dropped can be had back for a while, and then its parts are gone for good."""
 
 import time
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import pytest
 
-from evertide.persist.faults import BelowSince
+from evertide.persist.faults import BelowSince, DamagedState
 from evertide.persist.handle import PersistClient, Refused
+from evertide.persist.machine import Applied, Machine
 from evertide.persist.state import (
     Changed,
     Forgotten,
@@ -28,6 +31,7 @@ from evertide.persist.state import (
     set_hold,
 )
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
+from evertide.persist.store.protocol import ChangeOutcome, CompareAndSet, Head
 from evertide.persist.txn import TableForgotten, TableWrite, Txns, forget_table, register_table
 from evertide.persist.upkeep.purge import DROP_GRACE_MS, is_purged, note_forgotten, purge
 from evertide.persist.upkeep.sweep import Sweeper, SweepTimes
@@ -36,6 +40,7 @@ from evertide.vocab.ids import GlobalId, ShardId
 from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp
 from evertide.vocab.update import Update
 from tests.persist.racing import DESC
+from tests.support.refusing import RefusingConsensus
 
 TABLE, VIEW = ShardId("table"), ShardId("view")
 DAY_MS = DROP_GRACE_MS
@@ -145,6 +150,46 @@ async def test_parts_of_dropped_tables_and_views_are_gone_in_the_end() -> None:
     refused = await place.client.append_all([], also=[register_table(TABLE)])
     assert refused == Refused(TABLE, Purged())
     assert (await place.sweeper.sweep_once()).purged == []
+
+
+class RecordingConsensus(RefusingConsensus):
+    """Keeps the last changes that it was asked for."""
+
+    sets: Sequence[CompareAndSet] = ()
+
+    async def compare_and_set_all(
+        self,
+        sets: Sequence[CompareAndSet],
+        **riders: Any,
+    ) -> ChangeOutcome:
+        self.sets = sets
+        return await super().compare_and_set_all(sets, **riders)
+
+
+async def test_a_damaged_shard_is_ended_without_contents() -> None:
+    place = await Place().open()
+    await place.client.append_all([], also=[register_table(TABLE)])
+    head = await place.consensus.head(TABLE)
+    assert isinstance(head, Head)
+    await place.consensus.compare_and_set_all([CompareAndSet(TABLE, head.seqno, b"damaged")])
+    consensus = RecordingConsensus(place.consensus)
+    machine = Machine(consensus, lambda _: None)
+    other = ShardChange(ShardId("other"), lambda _: initial_state())
+    ended = ShardChange(TABLE, existing(forget))
+    with pytest.raises(DamagedState):
+        await machine.apply_all([other, ended])
+    assert consensus.changes == 0
+    assert isinstance(await machine.apply_all([other, ended._replace(ends=True)]), Applied)
+    assert [one.news for one in consensus.sets if one.shard_id == TABLE] == [None], (
+        "who knows it as it was would put its batches back"
+    )
+    state = await place.client.state(TABLE)
+    assert state.forgotten
+    assert is_purged(state)
+    place.clock.advance(DAY_MS)
+    await place.sweeper.sweep_once()
+    place.clock.advance(600_000)
+    assert [key.partition("/")[0] for key in (await place.sweeper.sweep_once()).deleted] == [TABLE]
 
 
 async def test_a_restored_table_is_not_purged() -> None:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from evertide.persist.coding.batch import UpdateBatch, to_batch
 from evertide.persist.coding.schemas import column_types
-from evertide.persist.faults import PersistFault, StoreFull
+from evertide.persist.faults import DamagedState, PersistFault, StoreFull
 from evertide.persist.machine import Applied, ApplyOutcome, Machine, Refused
 from evertide.persist.prepare import discard, inline_part, store_updates
 from evertide.persist.read import ShardReader
@@ -172,7 +172,7 @@ class Appender:
         prepared = await self._prepare(appends)
         try:
             outcome = await apply([self._change(one) for one in prepared])
-        except StoreFull:
+        except (StoreFull, DamagedState):
             await self._take_back(prepared)
             raise
         states = outcome.states if isinstance(outcome, Applied) else {}
@@ -218,7 +218,8 @@ class Appender:
     async def _take_back(self, prepared: Sequence["_Prepared"]) -> None:
         """Free the room of parts that no state will ever refer to.
 
-        Not after other faults than a full store: a change that is in doubt may come to light.
+        Only after faults that say that nothing was done: a change that is in doubt may come to
+        light.
         """
         try:
             for one in prepared:

@@ -89,6 +89,15 @@ class Corrupt(PersistFault):
         self.key = key
 
 
+class DamagedState(Corrupt):
+    """The record of a shard is not what was written: of this shard, nothing is known."""
+
+    def __init__(self, shard_id: ShardId | None, reason: str) -> None:
+        name = "a shard" if shard_id is None else f"shard {shard_id}"
+        super().__init__(f"the state of {name} is damaged{reason}")
+        self.shard_id = shard_id
+
+
 def _part(shard_id: ShardId | None, key: str | None) -> str:
     """What a message calls the part, as far as it is known."""
     if shard_id is None:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from evertide.persist.faults import ShardMissing, StoreFailing, StoreFull
+from evertide.persist.faults import DamagedState, ShardMissing, StoreFailing, StoreFull
 from evertide.persist.news import UNREADABLE, Heard, news_of
 from evertide.persist.state import (
     Refusal,
@@ -33,6 +33,7 @@ from evertide.persist.store.protocol import (
     Unchanged,
 )
 from evertide.persist.turns import Turns
+from evertide.persist.upkeep.purge import purged_state
 from evertide.vocab.ids import ShardId
 
 
@@ -41,6 +42,8 @@ class Known(NamedTuple):
 
     seqno: int | None
     state: ShardState | None
+    # The state stands for one that is damaged, which others may know as it was.
+    damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +108,18 @@ class Machine:
         """The state that was read or set last, which may not be the newest; None: none was."""
         return self._known.get(shard_id, _NOTHING).state
 
-    async def read_all(self, shard_ids: Iterable[ShardId]) -> dict[ShardId, Known]:
-        """The newest states as of one moment."""
+    async def read_all(
+        self, shard_ids: Iterable[ShardId], *, ending: Collection[ShardId] = ()
+    ) -> dict[ShardId, Known]:
+        """The newest states as of one moment. Those that are `ending` may be damaged."""
         known = {shard_id: self._known.get(shard_id, _NOTHING) for shard_id in shard_ids}
         if not known:
             return {}
         heads = await self._consensus.heads({shard: known[shard].seqno for shard in known})
-        return {shard: self._learn(shard, known[shard], heads[shard]) for shard in known}
+        return {
+            shard: self._learn(shard, known[shard], heads[shard], ends=shard in ending)
+            for shard in known
+        }
 
     async def states(self, shard_ids: Iterable[ShardId]) -> dict[ShardId, ShardState]:
         """The newest states as of one moment; raises ShardMissing."""
@@ -132,7 +140,8 @@ class Machine:
     ) -> ApplyOutcome:
         """All changes, the oracle writes and the stash in one store transaction, or nothing.
 
-        Several changes of one shard are made one after the other.
+        Several changes of one shard are made one after the other. A damaged state raises
+        DamagedState before anything is asked of the store, unless the change ends the shard.
         """
         riders = Riders(applied, None, stash, raises_epoch)
         with self._turns.take({change.shard_id for change in changes}) as turn:
@@ -161,9 +170,10 @@ class Machine:
         self, changes: Sequence[ShardChange], riders: Riders
     ) -> ApplyOutcome | ClaimLost:
         shard_ids = sorted({change.shard_id for change in changes})
+        ending = {change.shard_id for change in changes if change.ends}
         guess = self._own_states(shard_ids)
         while True:
-            known = guess or await self.read_all(shard_ids)
+            known = guess or await self.read_all(shard_ids, ending=ending)
             decided = _decide_all(known, changes)
             if isinstance(decided, Refused):
                 if guess is None:
@@ -195,13 +205,13 @@ class Machine:
 
     async def apply_one(self, change: ShardChange) -> ShardState | Refusal:
         """As apply_each, for a single change: the shortest way, since most are that."""
-        shard_id, transition = change
+        shard_id = change.shard_id
         if not self._turns.take_free(shard_id):
             return (await self.apply_each([change]))[0]
         try:
             if shard_id in self._own:
                 known = self._known[shard_id]
-                after = transition(known.state)
+                after = change.transition(known.state)
                 if isinstance(after, ShardState):
                     one = self._set(shard_id, known, after)
                     if isinstance(await self._set_one(one, after), AllSet):
@@ -307,7 +317,9 @@ class Machine:
     def _set(self, shard_id: ShardId, before: Known, after: ShardState) -> CompareAndSet:
         value = self._encoder.encode(shard_id, after)
         seqno = before.seqno
-        news = None if seqno is None else news_of(shard_id, seqno + 1, before.state, after)
+        news = None
+        if seqno is not None and not before.damaged:
+            news = news_of(shard_id, seqno + 1, before.state, after)
         return CompareAndSet(shard_id, seqno, value, news)
 
     def _own_states(self, shard_ids: Collection[ShardId]) -> dict[ShardId, Known] | None:
@@ -335,14 +347,21 @@ class Machine:
         changed = [change.shard_id for change in done]
         self._on_change([*changed, STASH_SHARD] if stash_changed else changed)
 
-    def _learn(self, shard_id: ShardId, known: Known, head: Head | Unchanged | None) -> Known:
+    def _learn(
+        self, shard_id: ShardId, known: Known, head: Head | Unchanged | None, *, ends: bool = False
+    ) -> Known:
         match head:
             case Unchanged():
                 return known
             case None:
                 return _NOTHING
             case Head(seqno, value):
-                learned = Known(seqno, decode_state(value, shard_id))
+                try:
+                    learned = Known(seqno, decode_state(value, shard_id))
+                except DamagedState:
+                    if ends:
+                        return Known(seqno, purged_state(), damaged=True)
+                    raise
                 if known.seqno is not None and seqno < known.seqno:
                     # The store lost what it had said before: what is known of it was lost as well.
                     self._known.pop(shard_id, None)

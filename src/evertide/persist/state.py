@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, TypeAlias
 import msgspec
 import xxhash
 
-from evertide.persist.faults import Corrupt
+from evertide.persist.faults import DamagedState
 from evertide.vocab.ids import GlobalId, ShardId
 from evertide.vocab.timestamp import EMPTY_FRONTIER, MIN_TS, Timestamp
 
@@ -221,6 +221,8 @@ class ShardChange(NamedTuple):
 
     shard_id: ShardId
     transition: Transition
+    # Whether it ends the shard: then a state that is damaged is taken for one that was purged.
+    ends: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,19 +282,18 @@ def _array_header(count: int) -> bytes:
 
 
 def decode_state(value: bytes, shard_id: ShardId | None = None) -> ShardState:
-    """Inverse of encode_state, for states of every version; raises Corrupt, naming the shard."""
-    name = "a shard" if shard_id is None else f"shard {shard_id}"
+    """Inverse of encode_state, for states of every version; raises DamagedState."""
     stored = memoryview(value)
     if value[:1] == _VERSION:
         stored = stored[:-_CHECKSUM_BYTES]
         if xxhash.xxh3_64_digest(stored) != value[-_CHECKSUM_BYTES:]:
-            raise Corrupt(f"the state of {name} is damaged: its checksum differs")
+            raise DamagedState(shard_id, ": its checksum differs")
     elif value[:1] != _VERSION_WITHOUT_CHECKSUM:
-        raise Corrupt(f"the state of {name} is damaged or of unknown version {value[:1]!r}")
+        raise DamagedState(shard_id, f" or of unknown version {value[:1]!r}")
     try:
         return _decoder.decode(stored[1:])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Corrupt(f"the state of {name} is damaged: {error}") from error
+        raise DamagedState(shard_id, f": {error}") from error
 
 
 def initial_state(

@@ -8,6 +8,7 @@ from evertide.persist.faults import (
     BelowSince,
     BlobMissing,
     Corrupt,
+    DamagedState,
     PersistFault,
     ShardMissing,
     StoreFailing,
@@ -29,8 +30,8 @@ def ends_the_process(fault: PersistFault) -> bool:
     return isinstance(told(fault), InternalError)
 
 
-def told(fault: PersistFault) -> SqlError:
-    """The error that a statement ends with."""
+def told(fault: PersistFault, whose: str | None = None) -> SqlError:
+    """The error that a statement ends with; `whose` shard is damaged, where somebody knows that."""
     match fault:
         case StoreFull(reason=reason):
             return DiskFull(
@@ -46,8 +47,11 @@ def told(fault: PersistFault) -> SqlError:
             )
         case Corrupt() | BlobMissing():
             return DataCorrupted(
-                str(fault),
-                hint="Restore the part from a copy of the blob store.",
+                str(fault) if whose is None else f"{whose} is damaged",
+                detail=None if whose is None else str(fault),
+                hint="Restore the consensus store from a copy, or drop what is damaged."
+                if isinstance(fault, DamagedState)
+                else "Restore the part from a copy of the blob store.",
             )
         case BelowSince():
             return ObjectNotInPrerequisiteState(

@@ -118,6 +118,12 @@ class Txns:
         """THE upper of every table."""
         return (await self._client.state(self.shard_id)).upper
 
+    @property
+    def known_upper(self) -> Timestamp | None:
+        """The upper that was read or set last; it may have moved on. None: none was."""
+        state = self._client.machine.known_state(self.shard_id)
+        return None if state is None else state.upper
+
     async def wait_for_upper(self, beyond: Timestamp) -> Timestamp:
         """The upper of every table, once it is > beyond."""
         return await self._client.wait_for_upper(self.shard_id, beyond)

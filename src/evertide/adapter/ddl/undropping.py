@@ -20,8 +20,8 @@ from evertide.catalog.snapshot import Snapshot
 from evertide.catalog.transact import TransactResult, transact
 from evertide.controller.follow import imports_of
 from evertide.dataflow.description import Import
-from evertide.persist.handle import Appended
-from evertide.persist.state import ShardState
+from evertide.persist.handle import Appended, Refused
+from evertide.persist.state import Purged, ShardState
 from evertide.sql.plan.plans import DdlPlan
 from evertide.sql.plan.undrop.leaving import leave_out
 from evertide.sql.plan.undrop.plans import UndropPlan
@@ -104,7 +104,10 @@ class _Undropping:
             expected_upper=self._snapshot.upper,
             shard_changes=shard_changes(result, (), self._snapshot, returning),
         )
-        return isinstance(await see_through(appending), Appended)
+        outcome = await see_through(appending)
+        if isinstance(outcome, Refused) and isinstance(outcome.refusal, Purged):
+            raise _purged(outcome.shard_id, self._snapshot)
+        return isinstance(outcome, Appended)
 
     async def _starts(self, items: Sequence[Returning]) -> "Starts":
         views = self._views(items)
@@ -225,6 +228,17 @@ def _next_change(view: View, then: Timestamp) -> Timestamp | None:
     refresh = view.definition.refresh
     found = then if refresh is None else refresh.schedule.next_at(then)
     return None if found == EMPTY_FRONTIER else found
+
+
+def _purged(shard_id: ShardId, snapshot: Snapshot) -> SqlError:
+    """It was damaged when it was dropped."""
+    dropped = snapshot.dropped_items.values()
+    names = (f'"{one.name}"' for one in dropped if one.item.shard_id == shard_id)
+    return ObjectNotInPrerequisiteState(
+        f"cannot undrop {next(names, shard_id)}: its contents are gone",
+        detail="Its state was damaged when it was dropped.",
+        hint="Create it anew.",
+    )
 
 
 def _too_late(view: View) -> SqlError:

@@ -125,7 +125,7 @@ def _dropped(item: Item, snapshot: Snapshot, *, kept: bool) -> list[ShardChange]
     changes = []
     if item.shard_id is not None:
         gone = partial(shelve, owner=shelf_owner(item.item_id)) if kept else forget
-        changes.append(ShardChange(item.shard_id, existing(gone)))
+        changes.append(ShardChange(item.shard_id, existing(gone), ends=True))
     for version in (item, item.outgoing):
         if version is not None and isinstance(version.definition, MaterializedView | Sink):
             changes.extend(_released(version, snapshot))
@@ -151,7 +151,7 @@ def _given_up(dropped: DroppedItem) -> list[ShardChange]:
     if dropped.item.shard_id is None:
         return []
     release = partial(give_up, owner=shelf_owner(dropped.item_id))
-    return [ShardChange(dropped.item.shard_id, existing(release))]
+    return [ShardChange(dropped.item.shard_id, existing(release), ends=True)]
 
 
 def _changed(before: Item, after: Item, snapshot: Snapshot) -> list[ShardChange]:
@@ -187,4 +187,5 @@ def _add(changes: dict[ShardId, ShardChange], change: ShardChange) -> None:
         between = earlier.transition(state)
         return change.transition(between) if isinstance(between, ShardState) else between
 
-    changes[change.shard_id] = ShardChange(change.shard_id, both)
+    ends = earlier.ends or change.ends
+    changes[change.shard_id] = ShardChange(change.shard_id, both, ends)

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from evertide.persist.state import Changed, NotPurgeable, ShardState, drop_expired
+from evertide.persist.state import Changed, NotPurgeable, ShardState, drop_expired, initial_state
 from evertide.vocab.timestamp import EMPTY_FRONTIER
 
 DROP_GRACE_MS: Final = 3_600_000
@@ -20,6 +20,11 @@ DROP_GRACE_MS: Final = 3_600_000
 def is_purged(state: ShardState) -> bool:
     """Whether its contents are gone. No other shard's since comes to the end of all times."""
     return state.since == EMPTY_FRONTIER
+
+
+def purged_state() -> ShardState:
+    """The record of a shard of which nothing else is known."""
+    return msgspec.structs.replace(_without_contents(initial_state()), forgotten=True)
 
 
 def note_forgotten(state: ShardState, *, now_ms: int) -> ShardState:
@@ -36,6 +41,10 @@ def purge(state: ShardState, *, now_ms: int, grace_ms: int = DROP_GRACE_MS) -> C
         return NotPurgeable()
     if drop_expired(state, now_ms).holds:
         return NotPurgeable()
+    return _without_contents(state)
+
+
+def _without_contents(state: ShardState) -> ShardState:
     return msgspec.structs.replace(
         state, since=EMPTY_FRONTIER, upper=EMPTY_FRONTIER, batches=(), holds=(), pending=None
     )
