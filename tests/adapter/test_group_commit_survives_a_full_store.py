@@ -12,7 +12,14 @@ import pytest
 from evertide.adapter.writing.committer import AskingCommitter, ClaimingCommitter
 from evertide.adapter.writing.group_commit import GroupCommit
 from evertide.oracle.memory import MemoryOracle
-from evertide.persist.faults import Fenced, StoreFailing, StoreFull
+from evertide.persist.faults import (
+    Corrupt,
+    Fenced,
+    PersistFault,
+    StoreFailing,
+    StoreFull,
+    StoreUnreachable,
+)
 from evertide.persist.handle import PersistClient
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
 from evertide.persist.txn import TableWrite, Txns, register_table
@@ -108,23 +115,34 @@ async def test_time_waits_for_the_store_and_goes_on(site: Site) -> None:
     await site.txns.wait_for_upper(upper)
 
 
-async def test_a_fenced_process_commits_no_more(site: Site) -> None:
-    site.consensus.fault = Fenced(Epoch(1), Epoch(2))
+@pytest.mark.parametrize("fault", [Fenced(Epoch(1), Epoch(2)), StoreUnreachable("gone")])
+async def test_a_process_that_is_fenced_or_without_store_commits_no_more(
+    site: Site, fault: PersistFault
+) -> None:
+    site.consensus.fault = fault
     writing = asyncio.create_task(site.write("1"))
-    with pytest.raises(Fenced):
+    with pytest.raises(type(fault)):
         await site.running
+    assert not writing.done(), "it hears of it from the connection that ends"
     writing.cancel()
 
 
 class _ForgetfulOracle(MemoryOracle):
-    """In a store of its own, which is full: timestamps are handed out but none can be applied."""
+    """In a store of its own, which is in trouble: timestamps are handed out, none is applied."""
+
+    def __init__(self, fault: PersistFault) -> None:
+        super().__init__(SystemClock())
+        self._fault = fault
 
     async def apply_write(self, timeline: Timeline, write_ts: Timestamp) -> None:  # noqa: ARG002
-        raise FULL
+        raise self._fault
 
 
-async def test_a_write_that_cannot_be_applied_is_not_told_as_refused(site: Site) -> None:
-    committer = AskingCommitter(site.txns, _ForgetfulOracle(SystemClock()))
+@pytest.mark.parametrize("fault", [FULL, FAILING, Corrupt("a page is damaged")])
+async def test_a_write_that_cannot_be_applied_is_not_told_as_refused(
+    site: Site, fault: PersistFault
+) -> None:
+    committer = AskingCommitter(site.txns, _ForgetfulOracle(fault))
     with pytest.raises(StoreFailing):
         await committer.commit({TABLE: TableWrite(DESC, [(("there",), 1)])}, None)
     assert await site.found() == ["there"]

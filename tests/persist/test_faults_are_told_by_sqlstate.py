@@ -9,6 +9,7 @@ from evertide.persist.faults import (
     BelowSince,
     BlobMissing,
     Corrupt,
+    DamagedState,
     Fenced,
     PersistFault,
     ShardMissing,
@@ -31,6 +32,7 @@ SHARD = ShardId("s1")
         (StoreFailing("disk /x"), "58030", "disk /x"),
         (Corrupt("bad", shard_id=SHARD, key="s1/p"), "XX001", "shard s1, part s1/p: bad"),
         (Corrupt("bad"), "XX001", "bad"),
+        (DamagedState(SHARD, ": bad"), "XX001", "the state of shard s1 is damaged: bad"),
         (BlobMissing("s1/p", shard_id=SHARD), "XX001", "shard s1, part s1/p does not exist"),
         (BelowSince(SHARD, Timestamp(1), Timestamp(2)), "55000", "s1"),
         (ShardMissing(SHARD), "42P01", "s1"),
@@ -41,6 +43,17 @@ def test_faults_of_a_statement(fault: PersistFault, sqlstate: str, names: str) -
     assert error.code == sqlstate
     assert names in f"{error.message} {error.detail}"
     assert not ends_the_process(fault)
+
+
+def test_damage_is_called_by_the_name_of_what_is_damaged() -> None:
+    state = told(DamagedState(SHARD, ": bad"), 'table "t"')
+    assert (state.message, state.detail) == (
+        'table "t" is damaged',
+        "the state of shard s1 is damaged: bad",
+    )
+    part = told(Corrupt("bad", shard_id=SHARD, key="s1/p"), 'table "t"')
+    assert (part.message, part.detail) == ('table "t" is damaged', "shard s1, part s1/p: bad")
+    assert state.hint != part.hint, "they lie in different stores"
 
 
 @pytest.mark.parametrize("fault", [Fenced(Epoch(1), Epoch(2)), StoreUnreachable("gone")])

@@ -8,6 +8,7 @@ import pytest
 
 from evertide.catalog.faults import CatalogFault
 from evertide.persist.faults import PersistFault
+from evertide.vocab.errors import InternalError
 from tests.sim import mutations_of_appends, mutations_of_commits, mutations_of_shards
 from tests.sim.history import Violation
 from tests.sim.loop import Stuck
@@ -30,7 +31,9 @@ def why_it_fails(mutation: Mutation, shape: Shape) -> BaseException | None:
         with mutation.planted():
             play(shape)
     except SeedFailed as failed:
-        return failed.__cause__
+        why = failed.__cause__
+        # What a writer was told of something that was noticed while its rows were committed.
+        return why.__cause__ if isinstance(why, InternalError) else why
     return None
 
 

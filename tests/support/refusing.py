@@ -1,6 +1,6 @@
-"""Stores that take no changes while a fault is set; reads go on."""
+"""Stores that take no changes while a fault is set, and one that breaks; reads go on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
@@ -63,6 +63,34 @@ class RefusingConsensus:
         self.changes += 1
         if self.fault is not None:
             raise self.fault
+
+
+class BreakingConsensus(RefusingConsensus):
+    """Raises what `breaks` gives for a change, before it is made or, if `late`, once it is made."""
+
+    def __init__(self, inner: Consensus) -> None:
+        super().__init__(inner)
+        self.breaks: Callable[[set[ShardId]], Exception | None] = lambda _: None
+        self.late = False
+
+    async def compare_and_set_all(
+        self,
+        sets: Sequence[CompareAndSet],
+        *,
+        applied: Sequence[AppliedWrite] = (),
+        claimed: ClaimedWrite | None = None,
+        stash: StashAppend | None = None,
+        raises_epoch: bool = False,
+    ) -> ChangeOutcome:
+        error = self.breaks({change.shard_id for change in sets})
+        if error is not None and not self.late:
+            raise error
+        outcome = await super().compare_and_set_all(
+            sets, applied=applied, claimed=claimed, stash=stash, raises_epoch=raises_epoch
+        )
+        if error is not None:
+            raise error
+        return outcome
 
 
 class RefusingBlob:

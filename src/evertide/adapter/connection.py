@@ -52,7 +52,7 @@ from evertide.adapter.transaction import Span, Transaction
 from evertide.adapter.writing.transact import commit_collected
 from evertide.catalog.snapshot import Snapshot
 from evertide.expr.compile import compile_scalar
-from evertide.persist.faults import PersistFault
+from evertide.persist.faults import BlobMissing, Corrupt, PersistFault
 from evertide.persist.told import ends_the_process, told
 from evertide.sql.parser.template import template_of
 from evertide.sql.plan.clusters.plans import ReconfigureClusterPlan
@@ -185,7 +185,7 @@ class Connection:
         except BaseException as error:
             self._fail_transaction()
             if isinstance(error, PersistFault):
-                raise _told(error, self._on_fault) from error
+                raise _told(error, self._on_fault, self._env.catalog.newest) from error
             raise
 
     async def _execute(self, prepared: Prepared, parameters: Sequence[Datum]) -> Response:
@@ -331,7 +331,7 @@ class Connection:
             # What was made of its own goes with what could not be committed.
             self._session.temporary.roll_back()
             if isinstance(error, PersistFault):
-                raise _told(error, self._on_fault) from error
+                raise _told(error, self._on_fault, self._env.catalog.newest) from error
             raise
         finally:
             self._session.end_transaction()
@@ -457,8 +457,19 @@ async def _taken(stream: RowStream, most: int | None) -> Sequence[Row] | None:
     return await stream.take(most)
 
 
-def _told(fault: PersistFault, on_fault: Callable[[PersistFault], None]) -> SqlError:
+def _told(
+    fault: PersistFault, on_fault: Callable[[PersistFault], None], snapshot: Snapshot | None = None
+) -> SqlError:
     """The client's error; the process hears of the fault if it must end with it."""
     if ends_the_process(fault):
         on_fault(fault)
-    return told(fault)
+    return told(fault, None if snapshot is None else _whose(fault, snapshot))
+
+
+def _whose(fault: PersistFault, snapshot: Snapshot) -> str | None:
+    """What a client calls the shard that a fault names."""
+    if not isinstance(fault, Corrupt | BlobMissing) or fault.shard_id is None:
+        return None
+    owners = (item for item in snapshot.items.values() if item.shard_id == fault.shard_id)
+    item = next(owners, None)
+    return None if item is None else f'{item.kind.sql_words} "{item.name}"'

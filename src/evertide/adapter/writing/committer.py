@@ -9,7 +9,7 @@ from collections.abc import Coroutine, Mapping
 from typing import Protocol
 
 from evertide.oracle.protocol import TimestampOracle
-from evertide.persist.faults import StoreFailing, StoreFull
+from evertide.persist.faults import Corrupt, StoreFailing, StoreFull
 from evertide.persist.txn import (
     CommitOutcome,
     Committed,
@@ -87,7 +87,7 @@ class AskingCommitter:
     async def _apply(self, write_ts: Timestamp) -> None:
         try:
             await self._oracle.apply_write(Timeline.EPOCH_MS, write_ts)
-        except StoreFull as fault:
+        except (StoreFull, Corrupt) as fault:
             # The rows are there, and will be seen with the next write that is applied: whoever
             # asked must not take them for refused.
-            raise StoreFailing(fault.reason) from fault
+            raise StoreFailing(str(fault)) from fault

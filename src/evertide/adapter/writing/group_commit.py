@@ -6,14 +6,19 @@ takes a timestamp not below it (adapter/writing/committer.py).
 """
 
 import asyncio
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import structlog
+
 from evertide.adapter.see_through import see_through
 from evertide.adapter.writing.committer import Committer
-from evertide.persist.faults import StoreFailing, StoreFull
-from evertide.persist.trouble import Trouble
+from evertide.persist.faults import DamagedState, PersistFault, StoreFailing, StoreFull
+from evertide.persist.told import ends_the_process
+from evertide.persist.trouble import PASSING, Trouble
 from evertide.persist.txn import (
+    CommitOutcome,
     Committed,
     TableForgotten,
     TableWrite,
@@ -22,12 +27,14 @@ from evertide.persist.txn import (
     join_writes,
 )
 from evertide.vocab.clock import Clock
-from evertide.vocab.errors import SerializationFailure, UndefinedTable
+from evertide.vocab.errors import InternalError, SerializationFailure, UndefinedTable
 from evertide.vocab.ids import ShardId
 from evertide.vocab.timestamp import Timestamp
 
 # With no writes, time still moves on this often, so that views and reads do not stand still.
 IDLE_ADVANCE_MS = 1_000
+
+_log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,14 @@ class NotTheUpper:
     """Somebody committed after the read that a write was computed from."""
 
     actual: Timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A try to commit that ended with an error; `in_doubt`: it may have been done nevertheless."""
+
+    error: Exception
+    in_doubt: bool
 
 
 def merged(pending: Sequence[PendingWrite]) -> dict[ShardId, TableWrite]:
@@ -67,6 +82,8 @@ class GroupCommit:
         # Held while a round commits, and by a read-then-write that must not be overtaken again.
         self.lock = asyncio.Lock()
         self._trouble = Trouble("table writes")
+        # Tables whose state was last found damaged, which the log has been told.
+        self._damaged: set[ShardId] = set()
 
     async def write(
         self, writes: Mapping[ShardId, TableWrite], names: Mapping[ShardId, str]
@@ -109,9 +126,9 @@ class GroupCommit:
                 raise _dropped(names.get(shard_id, shard_id))
 
     async def run(self) -> None:
-        """Commit rounds until cancelled, or until the store's faults concern the whole process.
+        """Commit rounds until cancelled, or until a fault concerns the whole process.
 
-        A full or failing store is told to the writers of the round, and time waits for it.
+        All others are told to the writers whom they concern, and time waits for the store.
         """
         while True:
             try:
@@ -123,50 +140,86 @@ class GroupCommit:
             self._wake.clear()
             async with self.lock:
                 pending, self._waiting = self._waiting, []
-                await self._guarded_round(pending)
+                await self._commit_round(pending)
 
-    async def _guarded_round(self, pending: list[PendingWrite]) -> None:
-        """Tell everyone what became of their writes, faults of the store included.
+    async def _commit_round(self, pending: Sequence[PendingWrite]) -> None:
+        """Tell everyone what became of their writes, retrying until the round is durable.
 
-        What did not fit was not done, so each write is tried by itself: a large one must not take
-        the small ones down with it. After an I/O error nothing is tried again, because the round
-        may still come to light.
+        One table's damage, or its being dropped, fails the writes to it. Where somebody's write
+        must be at fault and nobody knows whose, each is tried by itself: one that does not fit, or
+        meets a bug, must not take the others down with it.
         """
-        try:
-            await self._commit_round(pending)
-            self._trouble.over()
-        except StoreFull as fault:
-            self._trouble.met(fault)
-            waiting = [write for write in pending if not write.done.done()]
-            if len(waiting) > 1:
-                for write in waiting:
-                    await self._guarded_round([write])
-            elif waiting:
-                _fail(waiting[0], fault)
-        except StoreFailing as fault:
-            self._trouble.met(fault)
-            for write in pending:
-                _fail(write, fault)
-
-    async def _commit_round(self, pending: list[PendingWrite]) -> None:
-        """Retry with new timestamps until the round is durable; drop writes to dropped tables."""
         for _ in range(1_000):
             # A client that was told "canceled" before its rows were on their way gets that.
-            pending = [write for write in pending if not write.done.cancelled()]
+            pending = [write for write in pending if not write.done.done()]
             if not pending:
                 return
-            outcome = await self._committer.commit(merged(pending), None)
-            match outcome:
+            match await self._try(pending):
                 case Committed(at=at):
+                    self._trouble.over()
+                    if self._damaged:
+                        self._damaged.difference_update(*(write.writes for write in pending))
                     _acknowledge(pending, at)
                     return
                 case TxnsUpperMismatch():
                     continue
                 case TableForgotten(shard_id=shard_id):
-                    pending = _refuse(pending, shard_id)
+                    for write in _writers(pending, shard_id):
+                        _fail(write, _dropped(write.names.get(shard_id, shard_id)))
+                case Failure(error=DamagedState() as fault) if fault.shard_id is not None and (
+                    concerned := _writers(pending, fault.shard_id)
+                ):
+                    if fault.shard_id not in self._damaged:
+                        _log.error("a table cannot be written", reason=str(fault))
+                    self._damaged.add(fault.shard_id)
+                    for write in concerned:
+                        _fail(write, fault)
+                case Failure(in_doubt=False) if len(pending) > 1:
+                    for write in pending:
+                        await self._commit_round([write])
+                    return
+                case Failure(error=error):
+                    for write in pending:
+                        _fail(write, error)
+                    return
         error = SerializationFailure("could not commit: other writers were always first")
         for write in pending:
             _fail(write, error)
+
+    async def _try(self, pending: Sequence[PendingWrite]) -> CommitOutcome | Failure:
+        """One try; raises what must end the process."""
+        before = self._txns.known_upper
+        try:
+            return await self._committer.commit(merged(pending), None)
+        except (StoreFull, StoreFailing) as fault:
+            # After an I/O error nothing is tried again: the round may still come to light.
+            self._trouble.met(fault)
+            return Failure(fault, in_doubt=isinstance(fault, StoreFailing))
+        except DamagedState as fault:
+            return Failure(fault, in_doubt=False)
+        except PersistFault as fault:
+            if ends_the_process(fault):
+                raise
+            return Failure(fault, in_doubt=await self._has_moved(before))
+        except Exception as bug:  # noqa: BLE001 - this task owns the writes of everyone
+            # As text: a rendered traceback may show local variables, and so rows.
+            trace = traceback.format_exc()
+            _log.error("table writes met a bug", error=repr(bug), traceback=trace)
+            in_doubt = await self._has_moved(before)
+            hint = "The write may have taken effect: look before trying again."
+            error = InternalError("internal error", hint=hint if in_doubt else None)
+            error.__cause__ = bug
+            return Failure(error, in_doubt)
+
+    async def _has_moved(self, before: Timestamp | None) -> bool:
+        """Whether tables were written since their upper was that, perhaps by the try that failed.
+
+        A commit moves it, whatever fails behind. Where it cannot be asked for, it may have moved.
+        """
+        try:
+            return before is None or await self._txns.upper() != before
+        except Exception:  # noqa: BLE001 - if that concerns the process, the next try says so
+            return True
 
     async def _advance_when_idle(self) -> None:
         """An empty commit, unless another adapter moved time on lately.
@@ -182,7 +235,7 @@ class GroupCommit:
                 if await self._txns.upper() <= now_ms - IDLE_ADVANCE_MS * 9 // 10:
                     await self._committer.commit({}, None)
                     self._trouble.over()
-        except (StoreFull, StoreFailing) as fault:
+        except PASSING as fault:
             self._trouble.met(fault)  # time stands still until then
 
 
@@ -190,15 +243,9 @@ def _dropped(name: str) -> UndefinedTable:
     return UndefinedTable(f"unknown catalog item '{name}'", detail="The table was dropped.")
 
 
-def _refuse(pending: Sequence[PendingWrite], shard_id: ShardId) -> list[PendingWrite]:
-    """Fail the writes that name this table; the others go on."""
-    kept = []
-    for write in pending:
-        if shard_id in write.writes:
-            _fail(write, _dropped(write.names.get(shard_id, shard_id)))
-        else:
-            kept.append(write)
-    return kept
+def _writers(pending: Sequence[PendingWrite], shard_id: ShardId) -> list[PendingWrite]:
+    """Those who write to this table."""
+    return [write for write in pending if shard_id in write.writes]
 
 
 def _fail(write: PendingWrite, error: Exception) -> None:
