@@ -5,9 +5,10 @@ ephemeral: it does not outlive the connection that asked. Every command carries 
 catalog timestamp it was planned at; the replica holds the command until its own catalog frontier is
 beyond that, so that it never answers "unknown index" for one that exists.
 
-A request has one response with the same request_id, in any order. A subscribe has many: after each
-batch the replica waits until it is acknowledged, so a slow reader slows the dataflow and nothing
-piles up; a refusal or a failure is its last. A connection that closes cancels its requests.
+A request has one response with the same request_id, in any order. A subscribe and a select have
+many: after each batch the replica waits until it is acknowledged, so a slow reader slows the
+dataflow and nothing piles up; a refusal or a failure is the last. A connection that closes cancels
+its requests.
 
 Messages are msgpack behind a four-byte length; rows are in persist's inline encoding.
 """
@@ -46,14 +47,20 @@ class ChangesCommand(msgspec.Struct, frozen=True, tag="changes"):
     as_of: int
 
 
-class PeekRelationCommand(msgspec.Struct, frozen=True, tag="peek_relation"):
-    """A one-shot query over many rows: one Spark job at `as_of`."""
+class SelectCommand(msgspec.Struct, frozen=True, tag="select"):
+    """A query over much data: Spark computes its result at `as_of`, then it is told in batches.
+
+    `order` is (column, descending, NULLs first) for each key. Of the rows in that order the first
+    `most` are wanted, a row counting as often as it is there; a few more may come.
+    """
 
     request_id: int
     catalog_ts: int
     relation: bytes
     imports: tuple[str, ...]
     as_of: int
+    order: tuple[tuple[int, bool, bool], ...] = ()
+    most: int | None = None
 
 
 class SubscribeCommand(msgspec.Struct, frozen=True, tag="subscribe"):
@@ -92,7 +99,7 @@ class CancelCommand(msgspec.Struct, frozen=True, tag="cancel"):
 
 
 Command: TypeAlias = (
-    PeekIndexCommand | PeekRelationCommand | ChangesCommand | SubscribeCommand
+    PeekIndexCommand | SelectCommand | ChangesCommand | SubscribeCommand
     | AcknowledgeCommand | IntrospectCommand | CancelCommand
 )  # fmt: skip
 
@@ -112,6 +119,19 @@ class BatchResponse(msgspec.Struct, frozen=True, tag="batch"):
     upper: int
 
 
+class ResultResponse(msgspec.Struct, frozen=True, tag="result"):
+    """A select's result is computed and lies ready: so many BatchResponses follow.
+
+    They hold so many rows in all, with multiplicities, and so many bytes. Rows of a select without
+    an order come in any.
+    """
+
+    request_id: int
+    batches: int
+    rows: int
+    bytes: int
+
+
 class RefusedResponse(msgspec.Struct, frozen=True, tag="refused"):
     """Not answerable here: no such index, below its since, or too many rows. Ask the shards."""
 
@@ -125,6 +145,7 @@ class FailedResponse(msgspec.Struct, frozen=True, tag="failed"):
     request_id: int
     code: str
     message: str
+    hint: str | None = None
 
 
 class FactsResponse(msgspec.Struct, frozen=True, tag="facts"):
@@ -135,5 +156,5 @@ class FactsResponse(msgspec.Struct, frozen=True, tag="facts"):
 
 
 Response: TypeAlias = (
-    RowsResponse | BatchResponse | RefusedResponse | FailedResponse | FactsResponse
+    RowsResponse | BatchResponse | ResultResponse | RefusedResponse | FailedResponse | FactsResponse
 )
