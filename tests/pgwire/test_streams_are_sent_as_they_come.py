@@ -8,7 +8,7 @@ import asyncpg
 import psycopg
 import pytest
 
-from evertide.adapter.client import StreamResponse
+from evertide.adapter.client import CopyKind, CopyLayout, StreamResponse
 from evertide.vocab.datum import Row
 from evertide.vocab.errors import DivisionByZero
 from evertide.vocab.relation_desc import relation_desc
@@ -74,7 +74,7 @@ class Endless:
 def stream(server: RunningServer) -> Script:
     made = Script(server)
     server.say("follow", StreamResponse(SHAPE, made))
-    server.say("copy", StreamResponse(SHAPE, made, copy=True))
+    server.say("copy", StreamResponse(SHAPE, made, CopyLayout()))
     return made
 
 
@@ -132,10 +132,12 @@ def test_a_client_that_leaves_ends_it(server: RunningServer, stream: Script) -> 
     assert server.last_session.closed.wait(10)
 
 
-@pytest.mark.parametrize("copy", [False, True])
-def test_rows_are_taken_only_as_they_are_read(server: RunningServer, copy: bool) -> None:
+@pytest.mark.parametrize("layout", [None, CopyLayout(), CopyLayout(CopyKind.BINARY)])
+def test_rows_are_taken_only_as_they_are_read(
+    server: RunningServer, layout: CopyLayout | None
+) -> None:
     endless = Endless()
-    server.say("flood", StreamResponse(SHAPE, endless, copy=copy))
+    server.say("flood", StreamResponse(SHAPE, endless, layout))
     with RawClient(server, receive_buffer=4_096) as client:
         client.start()
         client.send(query("flood"))

@@ -85,15 +85,18 @@ class RowStream(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StreamResponse:
-    """Rows to be sent as they come; `copy`: in COPY's text format.
+    """Rows to be sent as they come.
 
     No timeout ends the wait for them, only a cancel: they last for as long as somebody reads.
     """
 
     desc: RelationDesc
     rows: RowStream
-    copy: bool = False
+    # One of COPY's formats to send them in; None: as rows of a query.
+    layout: CopyLayout | None = None
     tag: str = "SELECT"
+    # They are a query's: all are computed and only on their way. A subscription's are yet to be.
+    is_query: bool = False
 
 
 class RowSink(Protocol):

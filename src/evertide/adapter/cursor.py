@@ -1,6 +1,8 @@
 """DECLARE, FETCH and CLOSE: a query's rows handed out in pieces within one transaction."""
 
 import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
 
 from evertide.adapter.client import (
     CommandResponse,
@@ -39,17 +41,49 @@ def run_declare(
     return CommandResponse("DECLARE CURSOR")
 
 
-async def run_fetch(plan: FetchPlan, session: Session) -> RowsResponse:
+async def run_fetch(plan: FetchPlan, session: Session) -> RowsResponse | StreamResponse:
     """The next rows."""
     cursor = find_cursor(plan.name, session)
     match cursor.response:
-        case StreamResponse(copy=False) as stream:
-            rows = await _fetch_stream(plan, stream.rows, session)
-            return RowsResponse(stream.desc, rows, tag="FETCH")
+        case StreamResponse(layout=None, is_query=True) as stream:
+            rows = CursorRows(stream.rows, plan.count)
+            return replace(stream, rows=rows, tag="FETCH")
+        case StreamResponse(layout=None) as stream:
+            found = await _fetch_stream(plan, stream.rows, session)
+            return RowsResponse(stream.desc, found, tag="FETCH")
         case RowsResponse(desc=desc):
             return RowsResponse(desc, cursor.take_rows(plan.count), tag="FETCH")
         case _:
             raise ObjectNotInPrerequisiteState(f'portal "{plan.name}" cannot be run')
+
+
+class CursorRows:
+    """The next rows of a cursor's stream, exactly so many or, if it ends before, the rest.
+
+    Implements adapter/client.py's RowStream. The cursor goes on after it: what is not taken of it
+    is there for the next one.
+    """
+
+    def __init__(self, rows: RowStream, count: int | None) -> None:
+        """`count` None: all there are."""
+        self._rows = rows
+        self._left = count
+
+    async def take(self, most: int | None) -> Sequence[Row] | None:
+        if self._left is None:
+            return await self._rows.take(most)
+        if not self._left:
+            return None
+        taken = await self._rows.take(self._left if most is None else min(most, self._left))
+        self._left = 0 if taken is None else self._left - len(taken)
+        return taken
+
+    @property
+    def ready(self) -> bool:
+        return self._left != 0 and self._rows.ready
+
+    def close(self) -> None:
+        self._left = 0
 
 
 async def _fetch_stream(plan: FetchPlan, rows: RowStream, session: Session) -> list[Row]:

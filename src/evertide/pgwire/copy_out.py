@@ -32,20 +32,34 @@ _BINARY_START: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _BINARY_END: Final = _INT16.pack(-1)
 
 
-def copy_messages(encode: RowEncoder, layout: CopyLayout, rows: Iterable[Row]) -> Iterator[bytes]:
-    """The rows' messages. In binary the first has the file's beginning before its row, and one
-    more says that it ends: readers of PostgreSQL expect both just so."""
-    if layout.kind is not CopyKind.BINARY:
-        yield from map(copy_message, map(encode, rows))
-        return
-    before = _BINARY_START
-    for row in rows:
-        yield copy_message(before + encode(row))
-        before = b""
-    yield copy_message(before + _BINARY_END)
+class CopyMessages:
+    """The rows of one COPY as messages, however many at a time.
+
+    In binary the first has the file's beginning before its row, and one more says that it ends:
+    readers of PostgreSQL expect both just so.
+    """
+
+    def __init__(
+        self, types: tuple[SqlType, ...], layout: CopyLayout, float_digits: int = ALL_DIGITS
+    ) -> None:
+        self._encode = copy_encoder(types, layout, float_digits)
+        self._binary = layout.kind is CopyKind.BINARY
+        self._before = _BINARY_START if self._binary else b""
+
+    def of(self, rows: Iterable[Row]) -> Iterator[bytes]:
+        """The next rows' messages, made only as they are asked for."""
+        bodies = map(self._encode, rows)
+        if self._before and (first := next(bodies, None)) is not None:
+            before, self._before = self._before, b""
+            yield _message(before + first)
+        yield from map(_message, bodies)
+
+    def end(self) -> bytes:
+        """What comes behind them all."""
+        return _message(self._before + _BINARY_END) if self._binary else b""
 
 
-def copy_message(body: bytes) -> bytes:
+def _message(body: bytes) -> bytes:
     """One CopyData message."""
     return _HEADER.pack(b"d", len(body) + 4) + body
 

@@ -6,8 +6,9 @@ client wait: at ReadyForQuery, at Flush, and after each chunk of a large answer.
 """
 
 import traceback
-from collections.abc import Iterable, Sequence
-from typing import assert_never
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TypeAlias, assert_never
 
 import structlog
 
@@ -30,7 +31,7 @@ from evertide.adapter.client import (
 from evertide.pgwire import metrics, replies, startup
 from evertide.pgwire.authentication import authenticate
 from evertide.pgwire.copy_in import copy_in
-from evertide.pgwire.copy_out import copy_encoder, copy_message, copy_messages
+from evertide.pgwire.copy_out import CopyMessages
 from evertide.pgwire.messages import (
     Bind,
     BrokenStream,
@@ -73,7 +74,7 @@ from evertide.pgwire.requests import (
 )
 from evertide.pgwire.row_columns import row_messages
 from evertide.pgwire.startup import Gate
-from evertide.pgwire.values import TEXT_FORMAT, RowEncoder, encode_chunks, in_chunks, row_encoder
+from evertide.pgwire.values import TEXT_FORMAT, in_chunks
 from evertide.vocab.datum import Datum, Row
 from evertide.vocab.errors import FeatureNotSupported, InternalError, ProtocolViolation, SqlError
 from evertide.vocab.relation_desc import RelationDesc
@@ -82,6 +83,9 @@ from evertide.vocab.relation_desc import RelationDesc
 CHUNK_BYTES = 64 * 1024
 
 _log = structlog.get_logger(__name__)
+
+# The messages of some rows.
+Encode: TypeAlias = Callable[[Sequence[Row]], Iterable[bytes]]
 
 # Answers of these have as many rows as it takes; their tags do not count them.
 _UNCOUNTED_TAGS = {"SHOW", "EXPLAIN"}
@@ -222,8 +226,8 @@ class Machine:
                 return (yield from self._copy_out(response))
             case CopyInResponse():
                 return (yield from copy_in(response, self._take_replies()))
-            case StreamResponse(copy=True):
-                return (yield from self._copy_stream(response))
+            case StreamResponse(layout=CopyLayout() as layout):
+                return (yield from self._copy_stream(response, layout))
             case StreamResponse():
                 formats = (TEXT_FORMAT,) * response.desc.arity
                 self._reply(replies.row_description(response.desc, formats))
@@ -268,7 +272,7 @@ class Machine:
             portal.response = response
         if isinstance(portal.response, RowsResponse):
             completion = yield from self._fetch(portal, portal.response, message.max_rows)
-        elif isinstance(portal.response, StreamResponse) and not portal.response.copy:
+        elif isinstance(portal.response, StreamResponse) and portal.response.layout is None:
             completion = yield from self._follow(portal, portal.response, message.max_rows)
         else:
             completion = yield from self._answer(portal.response)
@@ -289,7 +293,12 @@ class Machine:
         encode = self._encoder(response.desc, portal.formats)
         most = max_rows if max_rows > 0 else None
         count, ended = yield from self._send_stream(encode, response.rows, most)
-        return _rows_complete(response.tag, count) if ended else replies.PORTAL_SUSPENDED
+        portal.rows_given += count
+        if not ended:
+            return replies.PORTAL_SUSPENDED
+        return _rows_complete(
+            response.tag, count if response.tag == "SELECT" else portal.rows_given
+        )
 
     def _sync(self) -> Steps:
         failed = self._skipping_to_sync
@@ -316,18 +325,16 @@ class Machine:
         return response
 
     def _copy_out(self, response: CopyOutResponse) -> Asking[bytes]:
-        layout = response.layout
-        self._reply(replies.copy_out_response(response.desc.arity, layout))
-        encode = copy_encoder(response.desc.types, layout, self._open_session.shared.float_digits)
-        yield from self._send_messages(copy_messages(encode, layout, response.rows))
-        self._reply(replies.COPY_DONE)
+        self._reply(replies.copy_out_response(response.desc.arity, response.layout))
+        messages = self._copy_messages(response.desc, response.layout)
+        yield from self._send_messages(messages.of(response.rows))
+        self._reply(messages.end() + replies.COPY_DONE)
         return replies.command_complete(f"COPY {len(response.rows)}")
 
     def _send_rows(
         self, desc: RelationDesc, formats: tuple[int, ...], rows: Sequence[Row]
     ) -> Steps:
-        digits = self._open_session.shared.float_digits
-        yield from self._send_messages(row_messages(desc.types, formats, digits, rows))
+        yield from self._send_messages(self._encoder(desc, formats)(rows))
 
     def _send_messages(self, messages: Iterable[bytes]) -> Steps:
         """The last chunk stays in the buffer, so that a small answer is one write."""
@@ -336,34 +343,36 @@ class Machine:
             if len(chunk) >= CHUNK_BYTES:
                 yield SendRows(self._take_replies())
 
-    def _copy_stream(self, response: StreamResponse) -> Asking[bytes]:
-        self._reply(replies.copy_out_response(response.desc.arity, CopyLayout()))
-        digits = self._open_session.shared.float_digits
-        encode = copy_encoder(response.desc.types, CopyLayout(), digits)
-        count, _ = yield from self._send_stream(
-            lambda row: copy_message(encode(row)), response.rows, None
-        )
-        self._reply(replies.COPY_DONE)
+    def _copy_stream(self, response: StreamResponse, layout: CopyLayout) -> Asking[bytes]:
+        self._reply(replies.copy_out_response(response.desc.arity, layout))
+        messages = self._copy_messages(response.desc, layout)
+        count, _ = yield from self._send_stream(messages.of, response.rows, None)
+        self._reply(messages.end() + replies.COPY_DONE)
         return replies.command_complete(f"COPY {count}")
 
     def _send_stream(
-        self, encode: RowEncoder, stream: RowStream, most: int | None
+        self, encode: Encode, stream: RowStream, most: int | None
     ) -> Asking[tuple[int, bool]]:
         """Send rows as they come, no more than `most`; how many, and whether the stream ended.
 
         What was said before goes out first: the client should see that its stream has begun. The
-        next rows are asked for when these are sent, so a slow client slows its stream.
+        next rows are asked for when these are sent, so a slow client slows its stream. One that is
+        not sent to its end, by a cancel say, is nobody's any more.
         """
         count = 0
         self._reply_events()
         yield from self._flush()
-        while most is None or count < most:
-            rows = yield from take(stream, None if most is None else most - count)
-            if rows is None:
-                return count, True
-            count += len(rows)
-            for chunk in encode_chunks(encode, rows, CHUNK_BYTES):
-                yield SendRows(chunk)
+        try:
+            while most is None or count < most:
+                rows = yield from take(stream, None if most is None else most - count)
+                if rows is None:
+                    return count, True
+                count += len(rows)
+                for chunk in in_chunks(encode(rows), CHUNK_BYTES):
+                    yield SendRows(chunk)
+        except BaseException:
+            stream.close()
+            raise
         return count, False
 
     def _ready(self) -> Steps:
@@ -400,8 +409,11 @@ class Machine:
     def _reply(self, payload: bytes) -> None:
         self._replies.append(payload)
 
-    def _encoder(self, desc: RelationDesc, formats: tuple[int, ...]) -> RowEncoder:
-        return row_encoder(desc.types, formats, self._open_session.shared.float_digits)
+    def _encoder(self, desc: RelationDesc, formats: tuple[int, ...]) -> Encode:
+        return partial(row_messages, desc.types, formats, self._open_session.shared.float_digits)
+
+    def _copy_messages(self, desc: RelationDesc, layout: CopyLayout) -> CopyMessages:
+        return CopyMessages(desc.types, layout, self._open_session.shared.float_digits)
 
     def _reply_events(self) -> RelationDesc | None:
         """Gives the columns of a query that did not come to its end."""

@@ -110,7 +110,7 @@ def check_runnable(portal: Portal, name: str) -> None:
 def gives_rows(response: Response) -> bool:
     """Whether a client may ask for some of the answer now and for the rest later."""
     if isinstance(response, StreamResponse):
-        return not response.copy
+        return response.layout is None
     return isinstance(response, RowsResponse)
 
 

@@ -119,13 +119,8 @@ def row_encoder(
     return encode_row
 
 
-def encode_chunks(encode: RowEncoder, rows: Iterable[Row], chunk_bytes: int) -> Iterator[bytes]:
-    """The rows' messages in pieces of about this size, made only as they are asked for."""
-    return in_chunks(map(encode, rows), chunk_bytes)
-
-
 def in_chunks(messages: Iterable[bytes], chunk_bytes: int) -> Iterator[bytes]:
-    """Messages in pieces of about this size."""
+    """Messages in pieces of about this size, made only as they are asked for."""
     pieces: list[bytes] = []
     size = 0
     for piece in messages:
