@@ -1,4 +1,5 @@
-"""An adapter's client of a cluster: sends peeks to its replicas; the first answer wins.
+"""An adapter's client of a cluster: sends peeks to all its replicas, and the first answer wins; has
+one of them compute a query over much data.
 
 A replica is found by the socket that carries its process's name in the generation's private
 directory. A replica that is away, restarting or behind costs time, never a wrong answer: the caller
@@ -7,6 +8,7 @@ can always read the shards instead.
 
 import asyncio
 import itertools
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,6 +24,7 @@ from evertide.dataflow.channel import Channel
 from evertide.dataflow.lookup import Lookup
 from evertide.dataflow.protocol import (
     AcknowledgeCommand,
+    BatchResponse,
     CancelCommand,
     ChangesCommand,
     Command,
@@ -29,16 +32,15 @@ from evertide.dataflow.protocol import (
     FailedResponse,
     IntrospectCommand,
     PeekIndexCommand,
-    PeekRelationCommand,
     RefusedResponse,
     Response,
+    ResultResponse,
     RowsResponse,
+    SelectCommand,
     SubscribeCommand,
 )
-from evertide.expr.codec import encode_relation
-from evertide.expr.relation import Relation
 from evertide.persist.coding.inline import decode_inline
-from evertide.vocab.errors import DataError, SqlError
+from evertide.vocab.errors import DataError, IoError, SqlError
 from evertide.vocab.ids import ClusterId, GlobalId
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import Timestamp
@@ -59,7 +61,7 @@ INTROSPECT_SECONDS = 2.0
 Facts: TypeAlias = tuple[str | int | float | bool | None, ...]
 
 
-# Takes what a replica says to a subscribe; None once it went away.
+# Takes what a replica says to a subscribe or a select; None once it went away.
 OnResponse: TypeAlias = Callable[[Response | None], None]
 
 
@@ -79,7 +81,7 @@ class ReplicaConnection:
     def __init__(self, channel: Channel[Response]) -> None:
         self._channel = channel
         self._waiting: dict[int, asyncio.Future[Response]] = {}
-        # Who takes the many responses of a subscribe; None: there will be no more.
+        # Who takes the many responses of a subscribe or a select.
         self._streams: dict[int, OnResponse] = {}
         self._ended = False
         channel.push(self._take, self._end)
@@ -87,6 +89,16 @@ class ReplicaConnection:
     @property
     def closed(self) -> bool:
         return self._ended
+
+    @property
+    def is_deaf(self) -> bool:
+        """Whether the replica leaves unread what it was sent."""
+        return self._channel.unsent_bytes > MAX_UNSENT_BYTES
+
+    @property
+    def stream_count(self) -> int:
+        """How many subscribes and selects it has to do with."""
+        return len(self._streams)
 
     def _take(self, response: Response) -> None:
         on_response = self._streams.get(response.request_id)
@@ -114,7 +126,7 @@ class ReplicaConnection:
         """Send and wait. Cancelling the caller tells the replica to forget it."""
         if self.closed:
             raise Unanswered("the replica went away")
-        if self._channel.unsent_bytes > MAX_UNSENT_BYTES:
+        if self.is_deaf:
             raise Unanswered("the replica does not listen")
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._waiting[request_id] = future
@@ -136,8 +148,7 @@ class ReplicaConnection:
 
         Cancelling the future tells the replica to forget it.
         """
-        most = self._channel.unsent_bytes > MAX_UNSENT_BYTES or len(self._waiting) > MAX_LASTING
-        if self.closed or most:
+        if self.closed or self.is_deaf or len(self._waiting) > MAX_LASTING:
             return None
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._waiting[command.request_id] = future
@@ -152,7 +163,7 @@ class ReplicaConnection:
         elif not self.closed:
             self._channel.send_soon(CancelCommand(request_id))
 
-    def stream(self, command: SubscribeCommand, on_response: OnResponse) -> None:
+    def stream(self, command: SubscribeCommand | SelectCommand, on_response: OnResponse) -> None:
         """Send; responses are handed over as they come, until `forget` or the connection's end."""
         self._streams[command.request_id] = on_response
         self._channel.send_soon(command)
@@ -184,6 +195,81 @@ class RunningSubscribe:
     def close(self) -> None:
         """End it."""
         self.connection.forget(self.request_id)
+
+
+class RunningSelect:
+    """A query over much data on one replica, and its result, of which one batch at most waits here.
+
+    The next is on its way as soon as one was taken. Whoever closes it, or takes the last batch,
+    lets the replica forget the result; until then it lies there.
+    """
+
+    def __init__(self, connection: ReplicaConnection, request_id: int) -> None:
+        self._connection = connection
+        self._request_id = request_id
+        self._result: ResultResponse | None = None
+        self._batches: deque[bytes] = deque()
+        self._taken = 0
+        self._failure: Exception | None = None
+        self._heard = asyncio.Event()
+
+    def hear(self, response: Response | None) -> None:
+        """Take what the replica says; None: it went away."""
+        match response:
+            case ResultResponse():
+                self._result = response
+            case BatchResponse(updates=updates):
+                self._batches.append(updates)
+            case FailedResponse():
+                self._failure = error_of(response)
+            case _ if self._result is not None:
+                # There is no other like it: what was told of an unordered result is nobody else's.
+                self._failure = IoError(
+                    "the replica that holds the result went away", hint="Run the query again."
+                )
+            case RefusedResponse(reason=reason):
+                self._failure = Unanswered(reason)
+            case None:
+                self._failure = Unanswered("the replica went away")
+            case _:
+                self._failure = SqlError(f"unexpected response {type(response).__name__}")
+        self._heard.set()
+
+    async def computed(self) -> ResultResponse:
+        """Waits for the result; raises Unanswered, or the SqlError that the query came to."""
+        while self._result is None:
+            if self._failure is not None:
+                raise self._failure
+            await self._news()
+        return self._result
+
+    async def next_batch(self) -> bytes | None:
+        """The next batch, encoded; None once all that were announced have been taken.
+
+        Raises the SqlError that keeps the rest from coming. Cancelling loses no batch.
+        """
+        result = await self.computed()
+        if self._taken == result.batches:
+            self.close()
+            return None
+        while not self._batches:
+            if self._failure is not None:
+                raise self._failure
+            await self._news()
+        self._taken += 1
+        if self._taken == result.batches:
+            self.close()
+        else:
+            self._connection.acknowledge(self._request_id)
+        return self._batches.popleft()
+
+    async def _news(self) -> None:
+        self._heard.clear()
+        await self._heard.wait()
+
+    def close(self) -> None:
+        """The replica need not keep it. May be repeated."""
+        self._connection.forget(self._request_id)
 
 
 class ComputeClient:
@@ -246,24 +332,42 @@ class ComputeClient:
             self._connecting[name] = task
             task.add_done_callback(lambda _: self._connecting.pop(name, None))
 
-    async def peek_relation(
-        self,
-        snapshot: Snapshot,
-        cluster_id: ClusterId,
-        relation: Relation,
-        imports: Sequence[GlobalId],
-        desc: RelationDesc,
-        as_of: Timestamp,
-    ) -> list[Update]:
-        """A query over many rows, run by Spark; raises Unanswered, or the SqlError it gave."""
-        body = encode_relation(relation)
-        response = await self._first_answer(
-            replica_processes(snapshot, cluster_id),
-            lambda request_id: PeekRelationCommand(
-                request_id, snapshot.catalog_ts, body, tuple(imports), as_of
-            ),
-        )
-        return decode_inline(desc, _rows(response)).updates()
+    async def select(
+        self, names: Sequence[str], command: Callable[[int], SelectCommand]
+    ) -> RunningSelect:
+        """Have one of these replicas compute a query over much data, however long that takes.
+
+        One after the other is asked until one has the result. Raises Unanswered, or the SqlError
+        that the query came to.
+        """
+        reason = "there is no replica"
+        for name in sorted(names, key=self._reluctance):
+            try:
+                return await self._select(name, command)
+            except Unanswered as unanswered:
+                reason = str(unanswered)
+        raise Unanswered(reason)
+
+    def _reluctance(self, name: str) -> tuple[bool, int]:
+        """Those that are connected come first, and those with the least to do."""
+        connection = self._connections.get(name)
+        if connection is None or connection.closed:
+            return True, 0
+        return False, connection.stream_count
+
+    async def _select(self, name: str, command: Callable[[int], SelectCommand]) -> RunningSelect:
+        connection = await self._connect(name)
+        if connection.is_deaf:
+            raise Unanswered("the replica does not listen")
+        request_id = next(self._request_ids)
+        running = RunningSelect(connection, request_id)
+        connection.stream(command(request_id), running.hear)
+        try:
+            await running.computed()
+        except BaseException:
+            running.close()
+            raise
+        return running
 
     async def introspect(self, snapshot: Snapshot, relation: str) -> dict[str, Sequence[Facts]]:
         """What every replica process says of itself, by process; silent ones are left out.
@@ -364,11 +468,18 @@ def socket_path(runtime: Path, name: str) -> Path:
     return runtime / f"{name}.sock"
 
 
+def error_of(failed: FailedResponse) -> DataError:
+    """What a replica says of a failure, as its client is told."""
+    error = DataError(failed.code, failed.message)
+    error.hint = failed.hint
+    return error
+
+
 def _rows(response: Response) -> bytes:
     match response:
         case RowsResponse(updates=updates):
             return updates
-        case FailedResponse(code=code, message=message):
-            raise DataError(code, message)
+        case FailedResponse():
+            raise error_of(response)
         case _:
             raise SqlError(f"unexpected response {type(response).__name__}")

@@ -12,7 +12,12 @@ from functools import partial
 from typing import Final
 
 from evertide.adapter.subscribe.feed import Batch, add_up
-from evertide.controller.compute import ComputeClient, RunningSubscribe, Unanswered
+from evertide.controller.compute import (
+    ComputeClient,
+    RunningSubscribe,
+    Unanswered,
+    error_of,
+)
 from evertide.dataflow.protocol import (
     BatchResponse,
     FailedResponse,
@@ -21,7 +26,7 @@ from evertide.dataflow.protocol import (
 )
 from evertide.persist.coding.inline import decode_inline
 from evertide.persist.leases import ReadHold
-from evertide.vocab.errors import DataError, SqlError
+from evertide.vocab.errors import SqlError
 from evertide.vocab.relation_desc import RelationDesc
 from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp, step_back, step_forward
 
@@ -172,8 +177,8 @@ class ClusterSource:
             case BatchResponse():
                 self._batches[name] = response
                 self._told.set()
-            case FailedResponse(code=code, message=message):
-                self.fail(DataError(code, message))
+            case FailedResponse():
+                self.fail(error_of(response))
             case _:
                 raise AssertionError(f"a subscribe is not answered by {response}")
 
