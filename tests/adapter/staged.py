@@ -15,6 +15,7 @@ from evertide.adapter.environment import Environment as AdapterEnvironment
 from evertide.catalog.objects import AuditEvent, Item
 from evertide.catalog.service import CatalogService
 from evertide.catalog.snapshot import Snapshot
+from evertide.controller.compute import ComputeClient
 from evertide.controller.orchestrator import process_name
 from evertide.controller.readiness import Readiness
 from evertide.controller.reconfiguration import FRONTIERS, HYDRATION, Told
@@ -57,15 +58,21 @@ class Replicas:
 class World:
     """One adapter, its stores, and the supervisor's keeper."""
 
-    def __init__(self, environment: Environment, catalog: CatalogService, epoch: Epoch) -> None:
+    def __init__(
+        self,
+        environment: Environment,
+        catalog: CatalogService,
+        epoch: Epoch,
+        compute: ComputeClient | None = None,
+    ) -> None:
         self.catalog = catalog
         self.persist: PersistClient = environment.client_for(epoch)
         self.oracle: DurableOracle = environment.oracle(epoch)
         self.txns = Txns(self.persist, ShardId("txns"))
         self.replicas = Replicas()
-        storage = Storage(self.persist, self.txns)
+        self.storage = storage = Storage(self.persist, self.txns)
         missing: Any = None
-        compute: Any = self.replicas
+        replicas: Any = self.replicas
         self._env = AdapterEnvironment(
             environment_id=ENVIRONMENT,
             catalog=catalog,
@@ -73,16 +80,18 @@ class World:
             storage=storage,
             txns=self.txns,
             writes=missing,
-            compute=compute,
+            compute=compute or replicas,
             clock=environment.clock,
         )
         append = partial(append_with_shards, catalog, environment.clock)
         readiness = Readiness(storage, self.replicas, self.oracle)
         self.keeper = ReplacementKeeper(catalog, readiness, append)
 
+    def connections(self) -> Connections:
+        return Connections(self._env, lambda _: None)
+
     async def connect(self) -> Connection:
-        connections = Connections(self._env, lambda _: None)
-        return await connections.open_session({"user": "materialize"}, internal=False)
+        return await self.connections().open_session({"user": "materialize"}, internal=False)
 
     async def run(self, text: str) -> Connection:
         """Statements of a session of their own."""
@@ -140,10 +149,13 @@ class World:
         return await self.catalog.audit_events(self.catalog.newest.catalog_ts)
 
 
-async def new_world(environment: Environment) -> World:
-    """A table t, and a view mv over it that is complete below 100, as all tables are."""
+async def new_world(environment: Environment, compute: ComputeClient | None = None) -> World:
+    """A table t, and a view mv over it that is complete below 100, as all tables are.
+
+    `compute`: who asks replicas, where the test has some of its own.
+    """
     catalog = await environment.serve()
-    world = World(environment, catalog, await environment.openable().current_epoch())
+    world = World(environment, catalog, await environment.openable().current_epoch(), compute)
     await world.txns.ensure()
     await world.run("CREATE TABLE t (a int)")
     await world.time_is(100)

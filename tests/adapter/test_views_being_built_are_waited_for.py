@@ -55,7 +55,7 @@ class Building:
         return ROWS if self.filled else 0
 
 
-async def answered() -> list[tuple[Any, ...]]:
+async def answered() -> reading.Found:
     database = new_database()
     database.run("CREATE TABLE plain (a bigint, b text)")
     made = read(database, "SELECT * FROM plain WHERE a = 5")

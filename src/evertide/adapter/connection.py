@@ -203,7 +203,7 @@ class Connection:
             raise QueryCanceled(
                 "canceling statement due to statement timeout",
                 hint="If it waited for a view, mz_internal.mz_hydration_statuses says what that"
-                " waits for.",
+                " waits for; mz_internal.mz_cluster_replica_statuses, how its replicas are.",
             ) from None
         finally:
             limit.lift()

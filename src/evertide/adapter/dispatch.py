@@ -1,7 +1,8 @@
 """The one exhaustive match from Plan to the file that runs it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import assert_never
 
 from evertide.adapter.client import (
@@ -24,10 +25,12 @@ from evertide.adapter.explain.replacement import run_explain_replacement
 from evertide.adapter.explain.timestamp import run_explain_timestamp
 from evertide.adapter.lookups.object_names import with_names
 from evertide.adapter.lookups.vectors import with_words
+from evertide.adapter.mapped_stream import MappedStream
 from evertide.adapter.reading.isolation import refuse_stale_writes
 from evertide.adapter.reading.question import Question
-from evertide.adapter.reading.read import run_read
+from evertide.adapter.reading.read import open_read
 from evertide.adapter.reading.result_size import check_result_size
+from evertide.adapter.reading.result_stream import ResultStream
 from evertide.adapter.rights.needs import write_needs
 from evertide.adapter.savepoints import run_savepoint
 from evertide.adapter.session import Session
@@ -105,8 +108,7 @@ from evertide.sql.plan.plans import (
 from evertide.sql.plan.replacements.plans import ApplyReplacementPlan
 from evertide.sql.plan.roles.plans import RolePlan
 from evertide.sql.plan.undrop.plans import UndropPlan
-from evertide.vocab.datum import Row
-from evertide.vocab.errors import UndefinedPreparedStatement
+from evertide.vocab.errors import SqlError, UndefinedPreparedStatement
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,17 +139,18 @@ async def _run(request: Request, session: Session, env: Environment) -> Response
     _refuse_beside_definitions(plan, session)
     match plan:
         case SelectPlan():
-            rows = await select_rows(plan, parameters, session, env, snapshot)
-            return RowsResponse(plan.desc, rows, plan.tag)
+            return await _select(plan, parameters, session, env, snapshot)
         case SubscribePlan():
             stream = await run_subscribe(plan, parameters, session, env, snapshot)
             return StreamResponse(plan.desc, stream)
         case CopyToPlan(source=source, format=form):
             if isinstance(source, SubscribePlan):
                 stream = await run_subscribe(source, parameters, session, env, snapshot)
-                return StreamResponse(source.desc, stream, copy=True)
-            rows = await select_rows(source, parameters, session, env, snapshot)
-            return CopyOutResponse(source.desc, rows, copy_layout(form))
+                return StreamResponse(source.desc, stream, copy_layout(form))
+            selected = await _select(source, parameters, session, env, snapshot)
+            if isinstance(selected, StreamResponse):
+                return replace(selected, layout=copy_layout(form))
+            return CopyOutResponse(source.desc, selected.rows, copy_layout(form))
         case InsertPlan():
             return await run_insert(plan, parameters, session, env, snapshot)
         case CopyFromPlan():
@@ -162,8 +165,8 @@ async def _run(request: Request, session: Session, env: Environment) -> Response
             if isinstance(source, SubscribePlan):
                 stream = await run_subscribe(source, parameters, session, env, snapshot)
                 return run_declare(name, StreamResponse(source.desc, stream), session)
-            rows = await select_rows(source, parameters, session, env, snapshot)
-            return run_declare(name, RowsResponse(source.desc, rows), session)
+            selected = await _select(source, parameters, session, env, snapshot)
+            return run_declare(name, replace(selected, tag="SELECT"), session)
         case ExplainPlan():
             return await run_explain(plan, parameters, session, env, snapshot)
         case ExplainReplacementPlan():
@@ -221,19 +224,30 @@ def _refuse_beside_definitions(plan: Plan, session: Session) -> None:
     transaction.queried = True
 
 
-async def select_rows(
+async def _select(
     plan: SelectPlan,
     parameters: tuple[Literal, ...],
     session: Session,
     env: Environment,
     snapshot: Snapshot,
-) -> Sequence[Row]:
-    """The rows of a query."""
+) -> RowsResponse | StreamResponse:
+    """The rows of a query. Those that come as a stream do so no longer than the transaction."""
     question = Question(plan.relation, plan.finishing, parameters)
     exact, at_least = (None, plan.as_of) if plan.at_least else (plan.as_of, None)
-    rows = await run_read(question, session, env, snapshot, wanted_as_of=exact, at_least=at_least)
-    check_result_size(rows, session)
-    return with_words(rows, plan.vectors) if plan.vectors else rows
+    found = await open_read(question, session, env, snapshot, wanted_as_of=exact, at_least=at_least)
+    words = partial(with_words, vectors=plan.vectors) if plan.vectors else None
+    if not isinstance(found, ResultStream):
+        check_result_size(found, session)
+        return RowsResponse(plan.desc, found if words is None else words(found), plan.tag)
+    assert session.transaction is not None, "every statement runs in one"
+    session.transaction.streams.append(found)
+    try:
+        check_result_size(found, session)
+    except SqlError:
+        found.close()
+        raise
+    rows = found if words is None else MappedStream(found, words)
+    return StreamResponse(plan.desc, rows, tag=plan.tag, is_query=True)
 
 
 class _AnotherPlan(Exception):

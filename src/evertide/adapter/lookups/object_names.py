@@ -12,11 +12,11 @@ from evertide.adapter.client import (
     CopyOutResponse,
     Response,
     RowsResponse,
-    RowStream,
     StreamResponse,
 )
 from evertide.adapter.lookups.procedure_texts import procedure_name
 from evertide.adapter.lookups.relations import RelationLookup
+from evertide.adapter.mapped_stream import MappedStream
 from evertide.adapter.session import Session
 from evertide.catalog.snapshot import Snapshot
 from evertide.vocab.datum import Datum, Row
@@ -40,38 +40,23 @@ def with_names(response: Response, snapshot: Snapshot, session: Session) -> Resp
     if Kind.REGCLASS not in kinds and Kind.REGPROC not in kinds:
         return response
     lookups = {Kind.REGCLASS: RelationLookup(snapshot, session).text, Kind.REGPROC: procedure_name}
+    named = partial(_named_rows, kinds=kinds, lookups=lookups)
     if isinstance(response, StreamResponse):
-        named = partial(_named_row, kinds=kinds, lookups=lookups)
-        return replace(response, rows=NamedStream(response.rows, named))
-    return replace(response, rows=[_named_row(row, kinds, lookups) for row in response.rows])
+        # With names as they are when the statement begins.
+        return replace(response, rows=MappedStream(response.rows, named))
+    return replace(response, rows=named(response.rows))
 
 
-class NamedStream:
-    """Rows that come as time passes, with names as they were when the statement began."""
-
-    def __init__(self, rows: RowStream, named: Callable[[Row], Row]) -> None:
-        self._rows = rows
-        self._named = named
-
-    async def take(self, most: int | None) -> Sequence[Row] | None:
-        rows = await self._rows.take(most)
-        return None if rows is None else [self._named(row) for row in rows]
-
-    @property
-    def ready(self) -> bool:
-        return self._rows.ready
-
-    def close(self) -> None:
-        self._rows.close()
-
-
-def _named_row(
-    row: Row, kinds: Sequence[Kind], lookups: Mapping[Kind, Callable[[int], str]]
-) -> Row:
-    return tuple(
-        _named(datum, lookups[kind]) if kind in lookups else datum
-        for datum, kind in zip(row, kinds, strict=True)
-    )
+def _named_rows(
+    rows: Sequence[Row], kinds: Sequence[Kind], lookups: Mapping[Kind, Callable[[int], str]]
+) -> list[Row]:
+    return [
+        tuple(
+            _named(datum, lookups[kind]) if kind in lookups else datum
+            for datum, kind in zip(row, kinds, strict=True)
+        )
+        for row in rows
+    ]
 
 
 def _named(oid: Datum, name_of: Callable[[int], str]) -> Datum:

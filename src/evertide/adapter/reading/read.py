@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from evertide.adapter.environment import Environment
 from evertide.adapter.lookups.catalog_functions import bind_catalog_functions
@@ -17,6 +18,7 @@ from evertide.adapter.reading.isolation import Freshness, choose, freshness_of, 
 from evertide.adapter.reading.leaves import IndexLeaf, choose_leaves
 from evertide.adapter.reading.plans import ReadPlan
 from evertide.adapter.reading.question import Question, Read
+from evertide.adapter.reading.result_stream import ResultStream, drain
 from evertide.adapter.reading.timestamp import (
     check_explicit_as_of,
     check_fixed_as_of,
@@ -50,6 +52,9 @@ from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp
 THREAD_ROWS = 2_000
 # The same for queries with joins, which may multiply them.
 THREAD_ROWS_JOINED = 200
+
+# What a read gives: all rows, or those of a large one as they are taken from where they lie.
+Found: TypeAlias = list[Row] | ResultStream
 
 
 def plan_read(
@@ -115,6 +120,14 @@ def _leaves_to_fold(plan: ReadPlan, question: Question) -> bool:
 
 
 async def run_read(
+    question: Question, session: Session, env: Environment, snapshot: Snapshot
+) -> list[Row]:
+    """All rows of a query, for who works with them; as open_read else."""
+    found = await open_read(question, session, env, snapshot)
+    return await drain(found) if isinstance(found, ResultStream) else found
+
+
+async def open_read(
     question: Question,
     session: Session,
     env: Environment,
@@ -122,7 +135,7 @@ async def run_read(
     *,
     wanted_as_of: Timestamp | None = None,
     at_least: Timestamp | None = None,
-) -> list[Row]:
+) -> Found:
     """The rows of a query, strict serializable: nothing finished before it began is missed.
 
     `at_least`: not before this time either, which may be one that is yet to come.
@@ -143,13 +156,18 @@ async def run_read(
     early = None if timed else await _look_early(plan, session, env, snapshot, freshness)
     with (early and early.ahead) or nullcontext():
         asked = _Asked(question, plan, freshness, early, wanted_as_of, at_least)
-        as_of, rows = await _rows_of(asked, session, env, snapshot)
+        as_of, found = await _rows_of(asked, session, env, snapshot)
     if as_of is None:
-        return rows
-    if wanted_as_of is None and not freshness.complete:
-        await _wait_for_read_ts(env, as_of, read_ts)
+        return found
+    try:
+        if wanted_as_of is None and not freshness.complete:
+            await _wait_for_read_ts(env, as_of, read_ts)
+    except BaseException:
+        if isinstance(found, ResultStream):
+            found.close()
+        raise
     session.own.note_read(as_of)
-    return rows
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +205,7 @@ async def _look_early(
 
 async def _rows_of(
     asked: _Asked, session: Session, env: Environment, snapshot: Snapshot
-) -> tuple[Timestamp | None, list[Row]]:
+) -> tuple[Timestamp | None, Found]:
     """The rows, and when they are so; None: at any time."""
     question, freshness, wanted, timed = (
         asked.question,
@@ -219,7 +237,7 @@ async def _rows_of(
 
 async def _read_directly(
     read: Read, env: Environment, session: Session, as_of: Timestamp, wanted: Timestamp | None
-) -> tuple[Timestamp, list[Row]]:
+) -> tuple[Timestamp, Found]:
     """The rows from shards alone, and their timestamp; a transaction's is fixed by now."""
     in_transaction = session.transaction is not None and session.transaction.goes_on
     fixed = as_of if in_transaction else None
@@ -307,14 +325,14 @@ async def _wait_for_read_ts(env: Environment, as_of: Timestamp, read_ts: Timesta
         read_ts = await env.oracle.read_ts(Timeline.EPOCH_MS)
 
 
-async def _finish(read: Read, env: Environment, session: Session, as_of: Timestamp) -> list[Row]:
+async def _finish(read: Read, env: Environment, session: Session, as_of: Timestamp) -> Found:
     await _wait_for_views(read, env, as_of)
     found = await found_by_columns(read, env, as_of)
     if found is not None:
         return await compute_rows(read, found)
-    collection = await by_spark(read, env, as_of)
-    if collection is not None:
-        return finish(collection, read.finishing, read.relation.types)
+    stream = await by_spark(read, env, as_of)
+    if stream is not None:
+        return stream
     fetched = {
         global_id: await fetch_leaf(leaf, read, env, session, as_of)
         for global_id, leaf in read.leaves.items()

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from evertide.adapter.reading.result_stream import ResultStream
 from evertide.adapter.session import Session
 from evertide.adapter.temporary.tables import weight_of
 from evertide.adapter.variables import VARIABLES, size_bytes
@@ -11,18 +12,24 @@ from evertide.vocab.errors import InsufficientResources
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
-def check_result_size(rows: Sequence[Row], session: Session) -> None:
+def check_result_size(found: Sequence[Row] | ResultStream, session: Session) -> None:
     """Refuse rows that take more than `max_query_result_size`, once that was set."""
     wanted = session.variables.get("max_query_result_size")
     if wanted == VARIABLES["max_query_result_size"].default:
         return
     most = size_bytes(wanted)
     assert most is not None, "variables keep what is one"
-    if weight_of((row, 1) for row in rows) > most:
+    if _weight(found) > most:
         raise InsufficientResources(
             f"result exceeds max size of {_shown(most)}",
             hint="Ask for less, or raise max_query_result_size.",
         )
+
+
+def _weight(found: Sequence[Row] | ResultStream) -> int:
+    if isinstance(found, ResultStream):
+        return found.weight
+    return weight_of((row, 1) for row in found)
 
 
 def _shown(size: int) -> str:

@@ -118,7 +118,12 @@ def row_count(write: TableWrite) -> int:
 
 def least_weight(write: TableWrite) -> int:
     """What those of its rows which are columns yet will take as rows, and more."""
-    return (row_count(write) - len(write.rows)) * (_PER_ROW + getsizeof((None,) * write.desc.arity))
+    return (row_count(write) - len(write.rows)) * least_row_weight(write.desc.arity)
+
+
+def least_row_weight(arity: int) -> int:
+    """What a row of so many columns takes, whatever its values are."""
+    return _PER_ROW + getsizeof((None,) * arity)
 
 
 def weight_of(rows: Iterable[_Counted]) -> int:

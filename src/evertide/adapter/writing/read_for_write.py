@@ -16,6 +16,7 @@ from evertide.adapter.reading.fetching import fetch_leaf
 from evertide.adapter.reading.leaves import HeldLeaf, Leaf, ShardLeaf
 from evertide.adapter.reading.question import Question, Read
 from evertide.adapter.reading.read import compute_rows, plan_read, read_plan
+from evertide.adapter.reading.result_stream import drain
 from evertide.adapter.reading.selection import Found, find_rows
 from evertide.adapter.session import Session
 from evertide.adapter.temporary.tables import row_count
@@ -27,7 +28,7 @@ from evertide.controller.stillness import shards_below
 from evertide.controller.storage import collection_of
 from evertide.dataflow.description import Import
 from evertide.expr.group_rows import consolidated
-from evertide.expr.interpret import Collection, finish
+from evertide.expr.interpret import Collection
 from evertide.expr.relation import Filter, Get
 from evertide.expr.traverse import gets
 from evertide.persist.coding.batch import COLUMNAR_ROWS
@@ -245,7 +246,7 @@ async def _rows(read: Read, how: WriteRead) -> tuple[list[Row], Found | None]:
     if found is None and not any(_changes(leaf, how) for leaf in read.leaves.values()):
         by_job = await by_spark(read, how.env, how.as_of)
         if by_job is not None:
-            return finish(by_job, read.finishing, read.relation.types), None
+            return await drain(by_job), None
     for global_id, leaf in read.leaves.items():
         if found is not None:
             assert isinstance(leaf, ShardLeaf), "only tables are searched"
