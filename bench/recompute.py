@@ -11,13 +11,14 @@ from pathlib import Path
 
 from bench.figure import milliseconds
 from bench.joined_rows import COLUMNS, QUERY
-from evertide.spark.session import SessionSettings, start_session, stop_session
+from evertide.spark.conf import SessionSettings
+from evertide.spark.session import start_session, stop_session
 
 
 def main(directory: Path) -> None:
     """First the rows of the answer; then for each number asked as many timings."""
     settings = SessionSettings(
-        directory / "session", workers=os.cpu_count() or 1, memory_mb=1_024, full_compiler=True
+        directory / "session", workers=os.cpu_count() or 1, memory_mb=1_024, bulk=True
     )
     session = start_session(settings)
     for table in COLUMNS:

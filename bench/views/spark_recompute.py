@@ -11,7 +11,8 @@ from pathlib import Path
 
 from bench.figure import milliseconds
 from bench.views.tables import TABLES
-from evertide.spark.session import SessionSettings, start_session, stop_session
+from evertide.spark.conf import SessionSettings
+from evertide.spark.session import start_session, stop_session
 
 MEMORY_MB = 2_048
 
@@ -19,7 +20,7 @@ MEMORY_MB = 2_048
 def main(directory: Path) -> None:
     """A query and a count in, the number of rows and as many timings out; a line each."""
     settings = SessionSettings(
-        directory / "session", workers=os.cpu_count() or 1, memory_mb=MEMORY_MB, full_compiler=True
+        directory / "session", workers=os.cpu_count() or 1, memory_mb=MEMORY_MB, bulk=True
     )
     session = start_session(settings)
     for table in TABLES:

@@ -22,6 +22,7 @@ from evertide.adapter.rights.check import CHECKS
 from evertide.adapter.session import Login, Session
 from evertide.adapter.settings import run_set
 from evertide.adapter.shared import Shared
+from evertide.adapter.stored_variables import system_ops, unknown_flags
 from evertide.adapter.variables import VARIABLES, Scope, Variables
 from evertide.catalog.durable.bootstrap import DEFAULT_ROLE_ID
 from evertide.catalog.grace import GRACE_PERIOD
@@ -145,6 +146,17 @@ def test_what_is_no_variable_is_refused_by_all(name: str) -> None:
             ops_for(plan, DEFAULT_ROLE_ID, Timestamp(0), database.snapshot)
 
 
+def test_flags_of_the_peer_are_kept_in_experimental_mode() -> None:
+    ops = system_ops("Enable_Anything", "on", database.snapshot, any_name=True)
+    assert ops == [SetSystemConfigurationOp("enable_anything", "on")]
+    (notice,) = unknown_flags(ops)
+    assert "enable_anything" in notice.message
+    known = system_ops("statement_timeout", "5s", database.snapshot, any_name=True)
+    assert not unknown_flags(known)
+    with pytest.raises(SqlError):
+        system_ops("statement_timeout", "soon", database.snapshot, any_name=True)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "sqlstate"),
     [
@@ -236,7 +248,6 @@ async def test_a_session_begins_without_what_was_stored_unchecked(user: str) -> 
         ("WARNING", "22023", "ALTER SYSTEM RESET client_encoding removes it."),
         ("WARNING", "22023", 'ALTER SYSTEM RESET "Max_Query_Result_Size" removes it.'),
         ("WARNING", "55P02", "ALTER SYSTEM RESET server_version removes it."),
-        ("WARNING", "42704", "ALTER SYSTEM RESET max_tables removes it."),
     }
     warned = [line["event"] for line in logs if line["log_level"] == "warning"]
     assert sorted(warned) == sorted(notice.message for notice in notices), "once each"

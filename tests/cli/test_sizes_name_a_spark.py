@@ -8,6 +8,7 @@ import pytest
 from evertide.cli.config import UsageError
 from evertide.cli.main import build_parser, config_of
 from evertide.cli.sizes import BadSizes, Size, read_sizes
+from evertide.spark.conf import SessionSettings, session_conf
 
 
 def table(path: Path, content: object) -> Path:
@@ -28,6 +29,16 @@ def test_what_is_left_out_is_local_and_small(tmp_path: Path) -> None:
     assert (far.partitions, far.address, str(far.credits_per_hour)) == (4, "10.0.0.4", "1.5")
 
 
+def test_what_spark_shows_may_be_switched_on(tmp_path: Path) -> None:
+    wanted = {"spark.ui.enabled": "true", "spark.hadoop.a": "1", "spark.eventLog.enabled": "true"}
+    size = read_sizes(table(tmp_path / "sizes.json", {"x": {"conf": wanted}}))["x"]
+    for bulk in (False, True):
+        settings = SessionSettings(tmp_path, bulk=bulk, conf=size.conf)
+        conf = session_conf(settings, "local")
+        assert {name: conf[name] for name in wanted} == wanted
+        assert conf["spark.driver.bindAddress"] == "127.0.0.1"
+
+
 @pytest.mark.parametrize("master", ["spark://a:1", "k8s://https://b:2", "yarn", "local[4]"])
 def test_any_spark_master_may_be_named(tmp_path: Path, master: str) -> None:
     assert read_sizes(table(tmp_path / "s", {"x": {"master": master}}))["x"].master == master
@@ -43,6 +54,11 @@ def test_any_spark_master_may_be_named(tmp_path: Path, master: str) -> None:
         ({"x": {"partition": 2}}, "unknown field `partition`"),
         ({"x": {"master": "10.0.0.5"}}, "not a Spark master: 10.0.0.5"),
         ({"x": {"master": "spark://a:1 --conf x=y"}}, "not a Spark master"),
+        ({"x": {"conf": {"spark.sql.ansi.enabled": "false"}}}, "cannot set spark.sql.ansi.enabled"),
+        ({"x": {"conf": {"spark.cores.max": "1"}}}, "cannot set spark.cores.max"),
+        ({"x": {"conf": {"spark.authenticate.secret": "s"}}}, "spark.authenticate.secret"),
+        ({"x": {"conf": {"java.home": "/"}}}, "cannot set java.home"),
+        ({"x": {"conf": {"spark.sql.adaptive.enabled": "no"}}}, "spark.sql.adaptive.enabled"),
     ],
 )
 def test_a_table_that_cannot_be_is_refused(tmp_path: Path, content: object, said: str) -> None:

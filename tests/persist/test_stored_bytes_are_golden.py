@@ -208,6 +208,20 @@ STATE_2 = ShardState(
     forgotten_at_ms=1_700_000_000_000,
 )  # fmt: skip
 
+STATE_3_BYTES = (
+    "029a0509cdea60c0c091950005049199a162af73312f352d61622e7061727175657403cd0384cfffffffffffff"
+    "ffff010304ce000111700290c290c0e3961f2e938bebd3"
+)
+STATE_3 = ShardState(
+    since=Timestamp(5),
+    upper=Timestamp(9),
+    since_lag=60_000,
+    batches=(
+        Batch(MIN_TS, Timestamp(5), Timestamp(4),
+              (BlobPart("s1/5-ab.parquet", 3, 900, 2**64 - 1, 1, 3, 4, 70_000),), 2),
+    ),
+)  # fmt: skip
+
 
 @pytest.mark.parametrize(("text", "expected"), NUMERICS.items())
 def test_numeric(text: str, expected: str) -> None:
@@ -291,8 +305,13 @@ async def test_a_shard_with_an_inline_batch_of_either_form(payload: str) -> None
 
 
 def test_state() -> None:
-    assert encode_state(STATE_2).hex() == STATE_2_BYTES
+    assert encode_state(STATE_3).hex() == STATE_3_BYTES
+    assert decode_state(bytes.fromhex(STATE_3_BYTES)) == STATE_3
+
+
+def test_state_from_before_decoded_sizes() -> None:
     assert decode_state(bytes.fromhex(STATE_2_BYTES)) == STATE_2
+    assert decode_state(encode_state(STATE_2)) == STATE_2
 
 
 def test_state_from_before_checksums_and_schemas() -> None:

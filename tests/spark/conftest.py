@@ -7,8 +7,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from evertide.spark.class_archive import reading_options
+from evertide.spark.conf import SessionSettings, session_conf
 from evertide.spark.jobs import SparkJobs
-from evertide.spark.session import SessionSettings, start_session, stop_session
+from evertide.spark.session import start_session, stop_session
 
 
 @pytest.fixture(scope="session")
@@ -31,3 +32,14 @@ def spark_session(spark_directory: Path) -> Iterator[SparkSession]:
 def spark_jobs(spark_session: SparkSession, spark_directory: Path) -> SparkJobs:
     """Runs texts on the run's session."""
     return SparkJobs(spark_session, spark_directory / "jobs")
+
+
+@pytest.fixture(scope="session")
+def bulk_jobs(spark_session: SparkSession, spark_directory: Path) -> SparkJobs:
+    """The same with what a bulk application says of its queries; it shares the run's JVM."""
+    session = spark_session.newSession()
+    settings = SessionSettings(spark_directory, workers=2, bulk=True, partitions=0)
+    for name, value in session_conf(settings, str(spark_directory)).items():
+        if session.conf.isModifiable(name):
+            session.conf.set(name, value)
+    return SparkJobs(session, spark_directory / "bulk-jobs", bulk_workers=2)

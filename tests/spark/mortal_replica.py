@@ -7,7 +7,8 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from evertide.spark.session import SessionSettings, start_session
+from evertide.spark.conf import SessionSettings
+from evertide.spark.session import start_session
 
 
 def main(directory: Path) -> None:

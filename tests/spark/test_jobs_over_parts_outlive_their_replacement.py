@@ -6,10 +6,10 @@ moment: after the job was told of them.
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 import pytest
 
@@ -25,17 +25,20 @@ from evertide.persist.store.local_cache import CachedBlob
 from evertide.persist.store.memory import MemoryStore
 from evertide.persist.store.protocol import Blob
 from evertide.persist.txn import Txns
-from evertide.spark.building.hydrate import Hydrated, hydrate, recompute
+from evertide.spark.building.hydrate import recompute
 from evertide.spark.building.part_jobs import MAX_ATTEMPTS, over_parts
 from evertide.spark.engine import Peeked
 from evertide.spark.jobs import SparkJobs
-from evertide.spark.watch import JobCancelled, JobFailed
+from evertide.spark.watch import JobFailed
 from evertide.vocab.ids import GlobalId, ShardId
 from evertide.vocab.relation_desc import relation_desc
 from evertide.vocab.sql_type import INT8, TEXT
 from evertide.vocab.timestamp import Timestamp
+from tests.spark.built import Built, build
 from tests.support.parts import append_part, blob_parts, flip_a_byte, replace_parts
 from tests.support.s3 import s3_blob
+
+T = TypeVar("T")
 
 ROWS, PARTS = 9_000, 3
 DESC = relation_desc(("name", TEXT), ("number", INT8))
@@ -44,6 +47,15 @@ OTHER = Import(GlobalId("u2"), ShardId("other"), DESC, is_table=False)
 AS_OF = Timestamp(PARTS - 1)
 
 Files = Mapping[GlobalId, PartFiles]
+
+
+def on_thread(job: Callable[[Files, threading.Event], T]) -> Callable[[Files], Awaitable[T]]:
+    """A job of Spark's, which blocks."""
+
+    async def run(files: Files) -> T:
+        return await asyncio.to_thread(job, files, threading.Event())
+
+    return run
 
 
 class Fixture:
@@ -69,7 +81,7 @@ class Fixture:
             meanwhile(self.attempts)
             return recompute(self.jobs, wanted, files, AS_OF, cancelled)
 
-        return await over_parts(self.storage, [collection], AS_OF, job)
+        return await over_parts(self.storage, [collection], AS_OF, on_thread(job))
 
     def replace(self, loop: asyncio.AbstractEventLoop) -> None:
         """From a job's thread: parts are replaced, and collected at once."""
@@ -119,14 +131,16 @@ async def test_spark_reads_what_the_store_holds(fixture: Fixture) -> None:
     assert fixture.attempts == 1
 
 
-async def test_spark_builds_state_from_what_the_store_holds(fixture: Fixture) -> None:
+async def test_spark_builds_state_from_what_the_store_holds(
+    fixture: Fixture, tmp_path: Path
+) -> None:
     plan = delta_plan(Distinct(Project(Get(BIDS.global_id, DESC.types), (1,))))
 
-    def job(files: Files, cancelled: threading.Event) -> Hydrated:
-        return hydrate(fixture.jobs, plan, files, AS_OF, index_key=(0,), cancelled=cancelled)
+    def job(files: Files, _: threading.Event) -> Built:
+        return build(fixture.jobs, plan, files, AS_OF, tmp_path / "built", None)
 
-    hydrated = await over_parts(fixture.storage, [BIDS], AS_OF, job)
-    assert sorted(hydrated.output.rows) == [((number,), 1) for number in EVERYTHING]
+    built = await over_parts(fixture.storage, [BIDS], AS_OF, on_thread(job))
+    assert sorted(cast(int, u.row[0]) for u in built.output) == EVERYTHING
 
 
 async def test_parts_replaced_under_a_job_do_not_fail_it(fixture: Fixture) -> None:
@@ -163,7 +177,7 @@ async def test_parts_replaced_once_spark_knows_them_do_not_fail_a_job(
                 raise
             return int(table["n"][0].as_py())
 
-    assert await over_parts(fixture.storage, [BIDS], AS_OF, job) == len(EVERYTHING)
+    assert await over_parts(fixture.storage, [BIDS], AS_OF, on_thread(job)) == len(EVERYTHING)
     assert fixture.attempts == 2
     assert len(failures) == 1
 
@@ -203,7 +217,7 @@ async def test_a_job_that_fails_by_itself_is_not_tried_again(
             return job.run("SELECT raise_error('always') AS c0", cancelled)
 
     with pytest.raises(JobFailed):
-        await over_parts(fixture.storage, [BIDS], AS_OF, job)
+        await over_parts(fixture.storage, [BIDS], AS_OF, on_thread(job))
     assert fixture.attempts == 1
 
 
@@ -221,21 +235,3 @@ async def test_a_damaged_part_is_a_fault_for_its_readers_only(
         path.write_bytes(sound)
     fixture.attempts = 0
     assert numbers(await fixture.query()) == EVERYTHING
-
-
-async def test_a_job_that_nobody_waits_for_is_told(fixture: Fixture) -> None:
-    started, ended = threading.Event(), asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    def job(_: Files, cancelled: threading.Event) -> None:
-        started.set()
-        assert cancelled.wait(timeout=60)
-        loop.call_soon_threadsafe(ended.set)
-        raise JobCancelled
-
-    waiting = asyncio.create_task(over_parts(fixture.storage, [BIDS], AS_OF, job))
-    await asyncio.to_thread(started.wait, 60)
-    waiting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-    await ended.wait()

@@ -20,7 +20,7 @@ from evertide.persist.coding.keys import encode_key
 from evertide.persist.spark_input import PartFiles
 from evertide.spark.arrangements.arrangement import BelowSince
 from evertide.spark.arrangements.key_order import LookupRefused
-from evertide.spark.building.hydrate import Hydrated, hydrate
+from evertide.spark.building.state_files import write_states
 from evertide.spark.channel import (
     DropRequest,
     FileRequest,
@@ -28,7 +28,6 @@ from evertide.spark.channel import (
     PeekRequest,
     StageRequest,
 )
-from evertide.spark.engine import Peeked
 from evertide.spark.evaluate import Evaluator
 from evertide.spark.jobs import SparkJobs
 from evertide.spark.partitions.connection import ResidentFault
@@ -38,6 +37,7 @@ from evertide.vocab.timestamp import Timestamp, step_forward
 from evertide.vocab.update import Update
 from tests.expr import sample
 from tests.expr.sample import call, col
+from tests.spark.built import build
 from tests.spark.partitioned import NearTask, partitioned
 from tests.spark.random_plans import RandomCase, added_up, random_case
 from tests.spark.test_hydrate_gives_the_state_that_ticking_gives import (
@@ -107,11 +107,12 @@ async def test_an_error_is_seen_whichever_key_is_asked_for(tmp_path: Path, bad: 
 
 async def test_what_a_failed_load_left_behind_is_not_loaded(tmp_path: Path) -> None:
     """A file that came in half would go on being written where it ends."""
-    hydrated = Hydrated(Timestamp(1), {}, Peeked([], []))
+    files = tmp_path / "files"
+    write_states(files, PLAN, {})
     async with partitioned(tmp_path, 2) as (engine, tasks):
         for task in tasks:
             await task.ask(FileRequest(INDEX, "0.arrow", b"half of a file"))
-        await engine.load(INDEX, PLAN, hydrated, index_key=(0,), directory=tmp_path / "files")
+        await engine.load(INDEX, PLAN, index_key=(0,), as_of=Timestamp(1), directory=files)
         for task in tasks:
             left, *then = task.asked
             assert isinstance(left, FileRequest)
@@ -188,20 +189,18 @@ async def goes_on_alike(case: RandomCase, jobs: SparkJobs, directory: Path, coun
     plan = delta_plan(case.relation)
     index_key = (0,) if plan.types else None
     imports = {g: PartFiles((), tuple(u)) for g, (_, u) in case.collections.items()}
-    hydrated = hydrate(jobs, plan, imports, AS_OF, index_key=index_key)
+    built = build(jobs, plan, imports, AS_OF, directory / "load", index_key)
     evaluator = Evaluator(directory / "own")
     evaluator.create(INDEX, plan, index_key=index_key, as_of=AS_OF)
     evaluator.tick(INDEX, snapshot(case), AS_OF, step_forward(AS_OF))
     span = step_forward(AS_OF), UPPER
     expected = per_time(plan.types, evaluator.tick(INDEX, later(case), *span))
     async with partitioned(directory, count) as (engine, tasks):
-        files = directory / "load"
-        await engine.load(INDEX, plan, hydrated, index_key=index_key, directory=files)
-        assert not files.exists()
+        await engine.load(INDEX, plan, index_key=index_key, as_of=AS_OF, directory=built.directory)
         assert not list((directory / "0" / "received").glob("*")), "what was sent is gone too"
         check_messages(tasks)
         if index_key is not None:
-            for row, _ in hydrated.output.rows:
+            for row, _ in evaluator.peek(INDEX, None, AS_OF)[0]:
                 peeked = await engine.peek(INDEX, [row[:1]], AS_OF)
                 assert repr(row) in [repr(found) for found, _ in peeked.rows]
         assert per_time(plan.types, await engine.tick(INDEX, later(case), *span)) == expected

@@ -9,14 +9,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from evertide.spark.application import SparkApplication, SparkGone
-from evertide.spark.session import (
-    MAX_TASK_FAILURES,
-    SessionSettings,
-    _prepare_directory,
-    is_stopped,
-    session_conf,
-)
+from evertide.spark.application import FillLimits, SparkApplication, SparkGone
+from evertide.spark.conf import MAX_TASK_FAILURES, SessionSettings, session_conf
+from evertide.spark.session import _prepare_directory, is_stopped
 from evertide.spark.worker import Worker
 
 MASTER = "spark://10.0.0.5:7077"
@@ -79,7 +74,14 @@ async def test_an_application_that_the_cluster_ended_ends_the_replica(
     assert not is_stopped(spark_session)
     worker = Worker(None, None, None)  # type: ignore[arg-type]
     settings = SessionSettings(tmp_path, master=MASTER)
-    application = SparkApplication(settings, worker, None, "auto")  # type: ignore[arg-type]
+    application = SparkApplication(
+        settings,
+        worker,
+        None,  # type: ignore[arg-type]
+        "auto",
+        None,  # type: ignore[arg-type]
+        FillLimits(),
+    )
     monkeypatch.setattr("evertide.spark.application.is_stopped", lambda _: True)
     with pytest.raises(SparkGone, match="the cluster has ended the application"):
         await asyncio.wait_for(application._until_dead(spark_session), 30)

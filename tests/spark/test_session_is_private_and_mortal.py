@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
-from evertide.spark.session import SessionSettings, session_conf
+from evertide.spark.conf import SessionSettings, session_conf, shuffle_partitions
 
 
 def test_the_jvm_and_its_workers_die_with_a_killed_process(tmp_path: Path) -> None:
@@ -92,3 +93,32 @@ def _target(handle: Path) -> str:
 def is_loopback(address: str) -> bool:
     """127.0.0.1, as IPv4 or inside IPv6, or ::1; the kernel prints words in host order."""
     return address.endswith("0100007F") or address == "00000000000000000000000001000000"
+
+
+# What a bulk session may say otherwise: how much is done at once, never what a text means.
+SPEED_ONLY = {
+    "spark.default.parallelism", "spark.driver.extraJavaOptions", "spark.driver.maxResultSize",
+    "spark.master", "spark.sql.adaptive.advisoryPartitionSizeInBytes",
+    "spark.sql.adaptive.coalescePartitions.minPartitionNum",
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst", "spark.sql.adaptive.enabled",
+    "spark.sql.execution.arrow.maxBytesPerBatch", "spark.sql.execution.arrow.maxRecordsPerBatch",
+    "spark.sql.execution.topKSortFallbackThreshold", "spark.sql.files.maxPartitionBytes",
+    "spark.sql.files.minPartitionNum", "spark.sql.join.preferSortMergeJoin",
+    "spark.sql.leafNodeDefaultParallelism", "spark.sql.shuffle.partitions",
+    "spark.task.maxFailures",
+}  # fmt: skip
+
+
+def test_texts_mean_the_same_in_bulk_sessions(tmp_path: Path) -> None:
+    resident = session_conf(SessionSettings(tmp_path), "local")
+    bulk = session_conf(SessionSettings(tmp_path, bulk=True), "local")
+    differ = {name for name in {*resident, *bulk} if resident.get(name) != bulk.get(name)}
+    assert differ <= SPEED_ONLY
+    assert "PruneColumnsForCTEDef" in bulk["spark.sql.optimizer.excludedRules"]
+    assert bulk["spark.sql.ansi.enabled"] == "true"
+
+
+@pytest.mark.parametrize(("workers", "size", "expected"), [(2, 0, 4), (2, 1 << 30, 32), (8, 1, 16)])
+def test_shuffles_have_tasks_by_cores_and_bytes(workers: int, size: int, expected: int) -> None:
+    assert shuffle_partitions(workers, size) == expected
+    assert shuffle_partitions(workers, 1 << 60) == 4_000

@@ -17,7 +17,8 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from evertide.spark.class_archive import reading_options
-from evertide.spark.session import SessionSettings, start_session
+from evertide.spark.conf import SessionSettings
+from evertide.spark.session import start_session
 options = reading_options(Path(sys.argv[2]))
 session = start_session(SessionSettings(Path(sys.argv[1]), workers=1, jvm_options=options))
 print(options, session.sql("SELECT 1 + 1 AS c0").toArrow().column("c0").to_pylist())

@@ -17,15 +17,16 @@ from evertide.persist.snapshot import snapshot_table
 from evertide.persist.spark_input import part_files
 from evertide.persist.store.file import FileBlob
 from evertide.persist.store.memory import MemoryStore
-from evertide.spark.building.hydrate import decode_contents, hydrate, recompute_table
+from evertide.spark.building.hydrate import decode_contents, recompute_table
 from evertide.spark.jobs import SparkJobs
-from evertide.spark.tables import table_to_updates
+from evertide.spark.tables import table_to_updates, updates_to_table
 from evertide.vocab.datum import Interval, Row
 from evertide.vocab.ids import GlobalId, ShardId
 from evertide.vocab.relation_desc import RelationDesc, relation_desc
 from evertide.vocab.sql_type import INT8, INTERVAL, TEXT, array_of
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
+from tests.spark.built import build
 
 SHARD, VIEW = ShardId("v"), GlobalId("v")
 WIDE = relation_desc(("a", INT8), ("b", TEXT), ("c", INTERVAL), ("d", array_of(INT8)))
@@ -77,8 +78,11 @@ async def test_all_readers_see_the_same(
     async with part_files(client, SHARD, desc, as_of) as files:
         assert bool(files.paths) is in_files
         table = recompute_table(spark_jobs, plan, {VIEW: files}, as_of)
-        hydrated = hydrate(spark_jobs, plan, {VIEW: files}, as_of, index_key=(0,))
-    for peeked in (decode_contents(desc.types, table), hydrated.output):
+        built = build(spark_jobs, plan, {VIEW: files}, as_of, tmp_path / "built", None)
+    for peeked in (
+        decode_contents(desc.types, table),
+        decode_contents(desc.types, updates_to_table(desc.types, built.output)),
+    ):
         found = Counter({repr(row): count for row, count in peeked.rows})
         found.update(dict(peeked.errors))
         assert found == expected(desc)

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from pyspark.sql import SparkSession
 
-from evertide.spark.session import PARSER_SHARE
+from evertide.spark.conf import PARSER_SHARE
 
 pytestmark = pytest.mark.spark
 

@@ -7,7 +7,7 @@ anything: a session begins without it, and it can always be reset.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from evertide.adapter.variables import check_assignment
+from evertide.adapter.variables import VARIABLES, check_assignment
 from evertide.catalog.objects import Role
 from evertide.catalog.ops import Op, SetSystemConfigurationOp
 from evertide.catalog.privilege_ops import SetRoleVariableOp
@@ -16,16 +16,32 @@ from evertide.sql.printer.names import quote_ident
 from evertide.vocab.errors import Notice, SqlError
 
 
-def system_ops(name: str, value: str | None, snapshot: Snapshot) -> list[Op]:
-    """ALTER SYSTEM: the one value of a variable, which may be kept in another spelling of case."""
+def system_ops(
+    name: str, value: str | None, snapshot: Snapshot, *, any_name: bool = False
+) -> list[Op]:
+    """ALTER SYSTEM: the one value of a variable, which may be kept in another spelling of case.
+
+    `any_name`: also of one that is none, which nobody looks at then.
+    """
     kept = [key for key in snapshot.system_configurations if key.lower() == name.lower()]
     if value is None and kept:
         return [SetSystemConfigurationOp(key, None) for key in kept]
+    if any_name and name.lower() not in VARIABLES:
+        return [SetSystemConfigurationOp(name.lower(), value)]
     found = check_assignment(name, value, systemwide=True)
     others = [key for key in kept if key != found.variable.key]
     return [
         *(SetSystemConfigurationOp(key, None) for key in others),
         SetSystemConfigurationOp(found.variable.key, found.value),
+    ]
+
+
+def unknown_flags(ops: Iterable[Op]) -> list[Notice]:
+    """What is told of names that are kept without a meaning."""
+    return [
+        Notice("NOTICE", "01000", f'parameter "{op.name}" is kept, without effect')
+        for op in ops
+        if isinstance(op, SetSystemConfigurationOp) and op.name not in VARIABLES
     ]
 
 
@@ -59,6 +75,8 @@ def starting_values(role: Role, snapshot: Snapshot) -> StartingValues:
         (f"ROLE {quote_ident(role.name)}", role.variables),
     ):
         for name, value in kept:
+            if name.lower() not in VARIABLES:
+                continue  # a flag of another release, or one that was kept without a meaning
             try:
                 found = check_assignment(name, value, systemwide=whose == "SYSTEM")
             except SqlError as error:

@@ -7,6 +7,8 @@ the same evaluator itself, so that views are fresh from the first second.
 import asyncio
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -14,27 +16,30 @@ import uvloop
 
 from evertide.catalog.service import CatalogService
 from evertide.catalog.snapshot import Snapshot
+from evertide.cli.bulk import launch_bulk
 from evertide.cli.child import parent_gone, run_child, until_stopped
 from evertide.cli.config import Boot
-from evertide.cli.sizes import Size, size_table
+from evertide.cli.sizes import Size, size_table, this_host
 from evertide.cli.stores import Opened, join_generation, notifying
 from evertide.controller.compute import socket_path
 from evertide.controller.follow import Follower, imports_by_id
 from evertide.controller.follow_external import sinks_of, sources_of
 from evertide.controller.orchestrator import clusters_of
 from evertide.controller.reconfiguration import HYDRATION
+from evertide.controller.sizes import LEAST_LOCAL_MB
 from evertide.dataflow.description import Import
 from evertide.external.runner import External
 from evertide.external.write_out import FilePlace
 from evertide.persist.push.notify import Notifier
-from evertide.spark.application import SparkApplication
+from evertide.spark.application import HYDRATE_RECORDS, FillLimits, SparkApplication
+from evertide.spark.bulk.host import BulkHost
 from evertide.spark.class_archive import reading_options
+from evertide.spark.conf import SessionSettings
 from evertide.spark.engine import DriverEngine
 from evertide.spark.evaluate import Evaluator
 from evertide.spark.holds import keep_holds
 from evertide.spark.peek import PeekServer
 from evertide.spark.reports import Facts
-from evertide.spark.session import SessionSettings
 from evertide.spark.subscribe import Subscribes
 from evertide.spark.worker import Worker
 from evertide.vocab.ids import GlobalId
@@ -42,6 +47,8 @@ from evertide.vocab.timestamp import Timestamp
 
 # Replicas give way to adapters: answering clients comes first.
 NICENESS = 5
+# What the processes of the pool plan with: one in so many parts of the host's memory.
+POOL_SHARE = 3
 
 log = structlog.get_logger()
 
@@ -134,14 +141,16 @@ async def _run(boot: Boot, opened: Opened, notifier: Notifier) -> int:
     follower = CatalogFollower(boot.process, opened.catalog, worker, external, subscribes)
     size = _size(boot)
     settings = _settings(size, scratch / "spark")
+    bulk = BulkHost(_bulk_settings(size, scratch / "bulk"), partial(launch_bulk, boot.process))
     application = SparkApplication(
         settings,
         worker,
         opened.storage,
         boot.config.tick_engine,
-        size.hydrate_records,
+        bulk,
+        FillLimits(size.hydrate_records or HYDRATE_RECORDS, size.fill_mb << 20),
     )
-    server = PeekServer(worker, follower, application.one_shot, subscribes, follower.statuses)
+    server = PeekServer(worker, follower, application.select, subscribes, follower.statuses)
     await server.start(socket_path(runtime, boot.process))
     print("ready", flush=True)
     try:
@@ -151,6 +160,7 @@ async def _run(boot: Boot, opened: Opened, notifier: Notifier) -> int:
             external.wait_failed(),
             subscribes.run(),
             application.run(),
+            bulk.run(),
             keep_holds(opened.persist, worker),
             opened.catalog.wait_failed(),
             parent_gone(),
@@ -164,9 +174,11 @@ async def _run(boot: Boot, opened: Opened, notifier: Notifier) -> int:
 
 
 def _size(boot: Boot) -> Size:
-    """The pool has none and is small; one that was taken out of the table is as usual."""
-    found = None if boot.size is None else size_table(boot.config.sizes).find(boot.size)
-    return found or Size()
+    """One that was taken out of the table is as usual; the pool, which has none, takes no more than
+    its share of the host."""
+    if boot.size is None:
+        return Size(memory_mb=max(this_host().memory_mb // POOL_SHARE, LEAST_LOCAL_MB))
+    return size_table(boot.config.sizes).find(boot.size) or Size()
 
 
 def _sink_place(boot: Boot) -> FilePlace | None:
@@ -185,7 +197,14 @@ def _settings(size: Size, directory: Path) -> SessionSettings:
         address=size.address,
         secret_file=None if size.secret_file is None else Path(size.secret_file),
         jvm_options=reading_options(),
+        conf=size.conf,
     )
+
+
+def _bulk_settings(size: Size, directory: Path) -> SessionSettings:
+    """The same of the one for bulk work, which keeps nothing."""
+    usual = _settings(size, directory)
+    return replace(usual, memory_mb=size.bulk_heap_mb, bulk=True, partitions=0)
 
 
 if __name__ == "__main__":

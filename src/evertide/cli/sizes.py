@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from evertide.controller.sizes import Host, Size, SizeTable
+from evertide.spark.conf import refused_conf
 
 __all__ = ["BadSizes", "Size", "read_sizes", "size_table"]
 
@@ -35,6 +36,9 @@ def read_sizes(path: Path) -> dict[str, Size]:
     for name in found:
         if not name.isprintable() or not 1 <= len(name) <= _LONGEST_NAME:
             raise BadSizes(f"{path}: a size cannot be called {name[:_LONGEST_NAME]!r}")
+        if refused := refused_conf(found[name].conf):
+            listed = ", ".join(sorted(refused))
+            raise BadSizes(f"{path}: the conf of size {name!r} cannot set {listed}")
     return found
 
 

@@ -49,6 +49,8 @@ class Size(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     hydrate_records: Annotated[int, msgspec.Meta(ge=1)] | None = None
     # Holds the secret of the cluster's own spark.authenticate; None: it has none.
     secret_file: str | None = None
+    # Settings for Spark beside those that are made here.
+    conf: dict[str, str] = {}
     credits_per_hour: Decimal | None = None
 
     def __post_init__(self) -> None:
@@ -72,10 +74,23 @@ class Size(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def heap_mb(self) -> int:
-        """The JVM's share: a third, but not less than a small job needs."""
+        """The share of the resident tasks' JVM, which only starts them: what Spark insists on."""
         if not self.is_limited:
             return self.memory_mb or _DEFAULT_HEAP_MB
-        return max(self.total_mb // 3, min(_DEFAULT_HEAP_MB, self.total_mb // 2))
+        return _DEFAULT_HEAP_MB
+
+    @property
+    def bulk_heap_mb(self) -> int:
+        """The share of the JVM for bulk work: a quarter, but not less than Spark insists on."""
+        if not self.is_limited:
+            return self.memory_mb or _DEFAULT_HEAP_MB
+        return max(self.total_mb // 4, _DEFAULT_HEAP_MB)
+
+    @property
+    def fill_mb(self) -> int:
+        """How large, decoded, the inputs of a view may be that is filled by ticks: they are in
+        memory twice on their way, and once more as state."""
+        return self.total_mb // 8
 
     @property
     def state_mb(self) -> int:

@@ -217,6 +217,11 @@ class Storage:
         state = await self._persist.state(collection.shard_id)
         return sum(batch.rows for batch in state.batches)
 
+    async def decoded_bytes(self, collection: Import) -> int:
+        """About how much memory all its updates take as columns."""
+        state = await self._persist.state(collection.shard_id)
+        return sum(batch.decoded_bytes for batch in state.batches)
+
     async def wait_for_upper(self, collection: Import, beyond: Timestamp) -> Timestamp:
         """Return the upper once it is beyond the timestamp, or raise CollectionDropped."""
         if collection.is_table:

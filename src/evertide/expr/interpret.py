@@ -125,9 +125,7 @@ def _no_collection(global_id: GlobalId) -> Collection:
 
 def finish(collection: Collection, finishing: Finishing, types: Types) -> list[Row]:
     """The rows a client sees: sorted, cut and with its columns picked; or the least error."""
-    errors = _totals(collection.errors)
-    if errors:
-        raise decode_error(min(errors))
+    _check_errors(collection.errors)
     rows = _in_order(collection.rows, finishing.order, types)
     end = None if finishing.limit is None else finishing.offset + finishing.limit
     rows = rows[finishing.offset : end]
@@ -141,12 +139,32 @@ def _in_order(found: Sequence[Counted], order: tuple[OrderKey, ...], types: Type
     """Each row as often as it is there, sorted if that is asked for."""
     if not order and len(found) >= _MANY_ROWS and set(map(itemgetter(1), found)) == {1}:
         return [row for row, _ in found]  # rows that are the same need not come together
-    counted = consolidated(found, types)
+    return [row for row, count in _counted(found, order, types) for _ in range(count)]
+
+
+def in_finishing_order(
+    rows: Sequence[Counted],
+    errors: Sequence[tuple[str, int]],
+    order: tuple[OrderKey, ...],
+    types: Types,
+) -> list[Counted]:
+    """A query's rows in order, each once with how often it is there; raises the least error."""
+    _check_errors(errors)
+    return _counted(rows, order, types)
+
+
+def _counted(found: Sequence[Counted], order: tuple[OrderKey, ...], types: Types) -> list[Counted]:
+    counted = list(consolidated(found, types))
     if any(count < 0 for _, count in counted):
         raise InternalError("a row of the result has a negative multiplicity")
-    if order:
-        counted = in_order(counted, itemgetter(0), types, order)
-    return [row for row, count in counted for _ in range(count)]
+    return list(in_order(counted, itemgetter(0), types, order)) if order else counted
+
+
+def _check_errors(errors: Iterable[tuple[str, int]]) -> None:
+    """Raises the least of those that are left."""
+    totals = _totals(errors)
+    if totals:
+        raise decode_error(min(totals))
 
 
 def _totals(errors: Iterable[tuple[str, int]]) -> dict[str, int]:

@@ -41,7 +41,8 @@ async def store_updates(
     if (inline := inline_part(batch)) is not None:
         return (inline,)
     value = await asyncio.to_thread(lambda: encode_part(batch.table))
-    return (await store_part(blob, shard_id, value, len(batch)),)
+    decoded_bytes = batch.table.nbytes
+    return (await store_part(blob, shard_id, value, len(batch), decoded_bytes=decoded_bytes),)
 
 
 def inline_part(batch: UpdateBatch) -> InlinePart | None:
@@ -54,12 +55,18 @@ def inline_part(batch: UpdateBatch) -> InlinePart | None:
 
 
 async def store_part(
-    blob: Blob, shard_id: ShardId, value: bytes, rows: int, *, name: str | None = None
+    blob: Blob,
+    shard_id: ShardId,
+    value: bytes,
+    rows: int,
+    *,
+    decoded_bytes: int | None = None,
+    name: str | None = None,
 ) -> BlobPart:
     """Put the bytes of a Parquet file under a new key; nobody else may use the same name."""
     key = f"{shard_id}/{time.time_ns() // 1_000_000}-{name or uuid.uuid4().hex}.parquet"
     await blob.put(key, value)
-    return BlobPart(key, rows, len(value), checksum(value))
+    return BlobPart(key, rows, len(value), checksum(value), decoded_bytes=decoded_bytes)
 
 
 async def load_part(

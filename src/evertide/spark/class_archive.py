@@ -15,8 +15,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from evertide.persist.coding.encoding import spark_type_name
+from evertide.spark.conf import SessionSettings
 from evertide.spark.jobs import SparkJobs
-from evertide.spark.session import SessionSettings, start_session, stop_session
+from evertide.spark.session import start_session, stop_session
 from evertide.vocab.sql_type import INT8, SqlType
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update

@@ -7,17 +7,19 @@ of threads may run jobs at once. Calls block: give them a thread.
 import itertools
 import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from evertide.expr.relation import Types
 from evertide.persist.coding.encoding import spark_type_name
+from evertide.spark.conf import shuffle_partitions
 from evertide.spark.render.relation import ImportView
 from evertide.spark.render.text import TextBuilder
 from evertide.spark.session import tiny_job_session
@@ -31,15 +33,31 @@ _NUMBERS = itertools.count()
 
 
 class SparkJobs:
-    """One per session. `directory` is its own, for files that live as long as one job."""
+    """One per session. `directory` is its own, for files that live as long as one job.
 
-    def __init__(self, session: SparkSession, directory: Path) -> None:
+    `bulk_workers`: it is a bulk session's, of so many.
+    """
+
+    def __init__(
+        self, session: SparkSession, directory: Path, bulk_workers: int | None = None
+    ) -> None:
         self.session = session
+        self._workers = bulk_workers
         self.functions = FunctionRegistry(session)
         self.watch = JobWatch(session)
         self._directory = directory
         # What an earlier process of this replica left when it was killed.
         shutil.rmtree(directory, ignore_errors=True)
+
+    def adapt(self, input_bytes: int) -> None:
+        """Cut the next job's shuffles by what it reads. Jobs that run side by side may get one
+        another's number, which is a matter of speed only."""
+        if self._workers is not None:
+            self.session.conf.set("spark.sql.shuffle.partitions", str(self.partitions(input_bytes)))
+
+    def partitions(self, input_bytes: int) -> int:
+        """How many a shuffle of so many bytes has."""
+        return 2 if self._workers is None else shuffle_partitions(self._workers, input_bytes)
 
     def for_tiny_jobs(self) -> "SparkJobs":
         """The same application, but tuned for jobs whose data is tiny."""
@@ -59,6 +77,8 @@ class Job:
         self._jobs = jobs
         self._pool = pool
         self._directory = directory
+        # Of all that was offered, as far as the files tell.
+        self.input_bytes = 0
         self._views: list[str] = []
         self._files = 0
 
@@ -83,10 +103,30 @@ class Job:
             paths.append(self.write(updates_to_table(types, updates)))
         columns = [f"c{i} {spark_type_name(t)}" for i, t in enumerate(types)]
         schema = ", ".join([*columns, "e string", "t bigint", "d bigint"])
-        return ImportView(self._offer_files(schema, paths), any(map(_has_errors, paths)))
+        facts = [_facts_of(path) for path in paths]
+        self.input_bytes += sum(one.bytes for one in facts)
+        return ImportView(
+            self._offer_files(schema, paths),
+            may_fail=any(one.may_fail for one in facts),
+            may_retract=any(one.may_retract for one in facts),
+        )
+
+    @property
+    def partitions(self) -> int:
+        """Into how many ranges what is kept of its inputs should be cut."""
+        return self._jobs.partitions(self.input_bytes)
 
     def run(self, select: str, cancelled: threading.Event | None = None) -> pa.Table:
         """The result of the text that ends in this SELECT; it is given up once `cancelled`."""
+        return self.collect(select, lambda frame: frame, cancelled)
+
+    def collect(
+        self,
+        select: str,
+        last: Callable[[DataFrame], DataFrame],
+        cancelled: threading.Event | None = None,
+    ) -> pa.Table:
+        """What the `last` step makes of the text's result, which need not come here itself."""
         for name, (types, table) in self.builder.constants.items():
             columns = [f"c{i} {spark_type_name(t)}" for i, t in enumerate(types)]
             schema = ", ".join([*columns, "d bigint"])
@@ -97,8 +137,9 @@ class Job:
         if given_up.is_set():
             raise JobCancelled  # whoever watches would see it only after a while
         with self._jobs.watch.job(self.builder.prefix, self._pool, given_up):
+            self._jobs.adapt(self.input_bytes)
             frame = self._jobs.session.sql(text, args=self.builder.parameters or None)
-            return frame.toArrow()
+            return last(frame).toArrow()
 
     def write(self, table: pa.Table) -> Path:
         """A table as a file of this job."""
@@ -117,14 +158,32 @@ class Job:
         return view
 
 
-def _has_errors(path: Path) -> bool:
-    """Whether a part may hold error rows, from its statistics alone."""
+@dataclass(frozen=True, slots=True)
+class _PartFacts:
+    """What a part's statistics say of it, without reading it."""
+
+    may_fail: bool
+    may_retract: bool
+    bytes: int
+
+
+def _facts_of(path: Path) -> _PartFacts:
     metadata = pq.read_metadata(path)
-    columns = range(metadata.num_columns)
-    error = next(i for i in columns if metadata.schema.column(i).path == "e")
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        statistics = group.column(error).statistics
-        if statistics is None or statistics.null_count != group.num_rows:
-            return True
-    return False
+    columns = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    return _PartFacts(
+        may_fail=any(_may_fail(group, columns["e"]) for group in groups),
+        may_retract=any(_may_retract(group, columns["d"]) for group in groups),
+        # A dictionary may make that far too small.
+        bytes=sum(max(group.total_byte_size, 8 * group.num_rows) for group in groups),
+    )
+
+
+def _may_fail(group: pq.RowGroupMetaData, error: int) -> bool:
+    statistics = group.column(error).statistics
+    return statistics is None or statistics.null_count != group.num_rows
+
+
+def _may_retract(group: pq.RowGroupMetaData, diff: int) -> bool:
+    statistics = group.column(diff).statistics
+    return statistics is None or not statistics.has_min_max or statistics.min < 0

@@ -1,8 +1,8 @@
 """Requests of adapters, answered by a replica: index lookups, one-shot queries, introspection."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -15,32 +15,35 @@ from evertide.dataflow.description import Import, IndexExport
 from evertide.dataflow.listening import Listening
 from evertide.dataflow.protocol import (
     AcknowledgeCommand,
+    BatchResponse,
     CancelCommand,
     ChangesCommand,
     Command,
     FailedResponse,
     IntrospectCommand,
     PeekIndexCommand,
-    PeekRelationCommand,
     RefusedResponse,
     Response,
+    ResultResponse,
     RowsResponse,
+    SelectCommand,
     SubscribeCommand,
 )
 from evertide.expr.codec import decode_relation
 from evertide.expr.functions.table import by_signature
-from evertide.expr.relation import Relation
 from evertide.persist.coding.inline import encode_inline
 from evertide.persist.faults import BelowSince, PersistFault
 from evertide.persist.told import told
 from evertide.spark.arrangements.arrangement import BelowSince as IndexBelowSince
 from evertide.spark.arrangements.key_order import LookupRefused
 from evertide.spark.asked_in_vain import asked_in_vain
-from evertide.spark.engine import EngineFailing, EngineLost, Peeked
+from evertide.spark.bulk.results import Result, Select
+from evertide.spark.engine import EngineFailing, EngineLost
 from evertide.spark.partitions.connection import ResidentFault
 from evertide.spark.reports import Facts, Reports
 from evertide.spark.running import RunningDataflow
-from evertide.spark.subscribe import Subscribes
+from evertide.spark.subscribe import Asker, Subscribes
+from evertide.spark.watch import JobFailed, JobStarved
 from evertide.spark.worker import Worker
 from evertide.vocab.errors import InternalError, ProgramLimitExceeded, SqlError
 from evertide.vocab.ids import GlobalId
@@ -69,8 +72,10 @@ class Refused(Exception):
     """Not answerable here; the adapter reads the shards instead."""
 
 
-Answered: TypeAlias = PeekIndexCommand | PeekRelationCommand | IntrospectCommand
-OneShot = Callable[[Relation, tuple[Import, ...], Timestamp], Awaitable[Peeked]]
+Answered: TypeAlias = PeekIndexCommand | IntrospectCommand
+RunSelect: TypeAlias = Callable[
+    [Select, tuple[Import, ...], Timestamp], AbstractAsyncContextManager[Result]
+]
 
 
 class PeekServer:
@@ -80,7 +85,7 @@ class PeekServer:
         self,
         worker: Worker,
         catalog: CatalogView,
-        one_shot: OneShot,
+        run_select: RunSelect,
         subscribes: Subscribes,
         others: Callable[[str], list[Facts]] = lambda _: [],
     ) -> None:
@@ -88,7 +93,9 @@ class PeekServer:
         self._reports = Reports(worker, others)
         self._subscribes = subscribes
         self._catalog = catalog
-        self._one_shot = one_shot
+        self._run_select = run_select
+        # Who reads results, and whether the last batch was taken.
+        self._results: dict[Asker, asyncio.Event] = {}
         self._listening = Listening(self._serve)
 
     async def start(self, path: Path) -> None:
@@ -110,9 +117,9 @@ class PeekServer:
                         running[command.request_id].cancel()
                     continue
                 if isinstance(command, AcknowledgeCommand):
-                    self._subscribes.acknowledge((channel, command.request_id))
+                    self._acknowledge((channel, command.request_id))
                     continue
-                if isinstance(command, SubscribeCommand | ChangesCommand):
+                if isinstance(command, SubscribeCommand | SelectCommand | ChangesCommand):
                     # It may last for ever, so it takes nobody's turn.
                     task = asyncio.create_task(self._lasting(command, channel))
                     running[command.request_id] = task
@@ -128,13 +135,24 @@ class PeekServer:
                 task.cancel()
             channel.close()
 
-    async def _lasting(
-        self, command: SubscribeCommand | ChangesCommand, channel: Channel[Command]
-    ) -> None:
-        if isinstance(command, SubscribeCommand):
-            response = await self._settled(command.request_id, self._subscribe(command, channel))
+    def _acknowledge(self, asker: Asker) -> None:
+        """The last batch was taken."""
+        if asker in self._results:
+            self._results[asker].set()
         else:
-            response = await self._settled(command.request_id, self._changes(command))
+            self._subscribes.acknowledge(asker)
+
+    async def _lasting(
+        self, command: SubscribeCommand | SelectCommand | ChangesCommand, channel: Channel[Command]
+    ) -> None:
+        match command:
+            case SubscribeCommand():
+                work: Coroutine[None, None, Response | None] = self._subscribe(command, channel)
+            case SelectCommand():
+                work = self._select(command, channel)
+            case ChangesCommand():
+                work = self._changes(command)
+        response = await self._settled(command.request_id, work)
         if response is not None:
             await _send(channel, response)
 
@@ -175,6 +193,11 @@ class PeekServer:
             return _failed(request_id, told(fault))
         except SqlError as error:
             return _failed(request_id, error)
+        except JobStarved as starved:
+            return _failed(request_id, starved.error)
+        except JobFailed as failure:
+            log.error("bulk work failed", reason=str(failure))
+            return _failed(request_id, InternalError(f"bulk work failed: {failure}"))
         except FrameTooLarge as error:
             return FailedResponse(request_id, ProgramLimitExceeded.sqlstate, str(error))
         except ConnectionError:
@@ -189,8 +212,6 @@ class PeekServer:
         match command:
             case PeekIndexCommand():
                 return await self._peek_index(command)
-            case PeekRelationCommand():
-                return await self._peek_relation(command)
             case IntrospectCommand(request_id=request_id, relation=relation):
                 return await self._reports.response(request_id, relation)
 
@@ -218,14 +239,28 @@ class PeekServer:
             updates = _without_expressions(updates, export.desc.arity)
         return RowsResponse(command.request_id, encode_inline(updates))
 
-    async def _peek_relation(self, command: PeekRelationCommand) -> Response:
+    async def _select(self, command: SelectCommand, channel: Channel[Command]) -> None:
+        """A result as it is read. What it needs on disk goes with this task."""
         await self._catalog.wait_beyond(Timestamp(command.catalog_ts))
         imports = self._catalog.imports([GlobalId(g) for g in command.imports])
         as_of = Timestamp(command.as_of)
-        peeked = await self._one_shot(
-            decode_relation(command.relation, by_signature), imports, as_of
-        )
-        return RowsResponse(command.request_id, encode_inline(peeked.updates(as_of)))
+        relation = decode_relation(command.relation, by_signature)
+        select = Select(relation, command.order, command.most)
+        reader = (channel, command.request_id)
+        taken = self._results[reader] = asyncio.Event()
+        try:
+            async with self._run_select(select, imports, as_of) as result:
+                await channel.send(
+                    ResultResponse(
+                        command.request_id, result.batches, result.rows, result.size_bytes
+                    )
+                )
+                async for payload in result.payloads:
+                    taken.clear()
+                    await channel.send(BatchResponse(command.request_id, payload, as_of))
+                    await taken.wait()
+        finally:
+            del self._results[reader]
 
 
 def _forget(
@@ -254,7 +289,7 @@ async def _send(channel: Channel[Command], response: Response) -> None:
 
 
 def _failed(request_id: int, error: SqlError) -> FailedResponse:
-    return FailedResponse(request_id, error.code, error.message)
+    return FailedResponse(request_id, error.code, error.message, error.hint)
 
 
 def _without_expressions(updates: Sequence[Update], arity: int) -> list[Update]:

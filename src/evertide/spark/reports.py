@@ -68,6 +68,8 @@ class Reports:
             done = dataflow.building.progress.nodes_done
         described = dataflow.description
         why = dataflow.stopped or self._worker.setbacks.reason(dataflow)
+        if why is None and dataflow.building is not None:
+            why = dataflow.building.progress.waits_for
         return (described.global_id, described.cluster_id, hydrated, done, nodes, why)
 
     async def _arrangement_sizes(self) -> list[Facts]:

@@ -30,8 +30,6 @@ from evertide.dataflow.plan_codec import encode_plan
 from evertide.dataflow.read_columns import read_columns
 from evertide.persist.coding.batch import UpdateBatch, to_batch
 from evertide.spark.building.encoded_inputs import encoded_inputs
-from evertide.spark.building.hydrate import Hydrated
-from evertide.spark.building.state_files import write_states
 from evertide.spark.channel import (
     CompactRequest,
     CreateRequest,
@@ -124,28 +122,24 @@ class ResidentEngine:
         self,
         dataflow_id: GlobalId,
         plan: DeltaPlan,
-        hydrated: Hydrated,
         *,
         index_key: tuple[int, ...] | None,
+        as_of: Timestamp,
         directory: Path,
     ) -> None:
         """Make a dataflow whose first tick follows what Spark hydrated.
 
-        `directory` is for files on the way, private to this call; it is gone afterwards. A task
-        that may be elsewhere is sent what is in them.
+        Its states are the files of `directory`. A task that may be elsewhere is sent what is in
+        them.
         """
         await self.drop(dataflow_id)  # and what is left of a load that failed
         self._shapes[dataflow_id] = _Shape.of(plan)
-        try:
-            await asyncio.to_thread(write_states, directory, plan, hydrated.states)
-            if not self._same_host:
-                await send_files(self.connection, dataflow_id, directory)
-            place = str(directory) if self._same_host else None
-            await self.connection.ask(
-                LoadRequest(dataflow_id, encode_plan(plan), index_key, hydrated.as_of, place)
-            )
-        finally:
-            await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+        if not self._same_host:
+            await send_files(self.connection, dataflow_id, directory)
+        place = str(directory) if self._same_host else None
+        await self.connection.ask(
+            LoadRequest(dataflow_id, encode_plan(plan), index_key, as_of, place)
+        )
 
     async def prepared(self, dataflow_id: GlobalId, inputs: Inputs) -> Inputs:
         """As bytes, of which there are fewer the fewer columns the plan looks at."""

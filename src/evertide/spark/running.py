@@ -21,6 +21,8 @@ class Progress:
     """How far a hydration by Spark is; set by the thread that runs it."""
 
     nodes_done: int = 0
+    # Why it has not begun, if it has not.
+    waits_for: str | None = None
 
 
 # Peeks come at the newest timestamps; an index keeps this much history for those under way.

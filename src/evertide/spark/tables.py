@@ -4,11 +4,13 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evertide.expr.relation import Types
 from evertide.persist.coding.batch import to_batch
+from evertide.persist.coding.encoding import update_schema
 from evertide.persist.coding.parts import skipping_aids, table_to_columns
 from evertide.persist.coding.updates import consolidate_columns
 from evertide.vocab.relation_desc import RelationDesc, relation_desc
@@ -30,6 +32,16 @@ def updates_to_table(types: Types, updates: Sequence[Update]) -> pa.Table:
 def table_to_updates(types: Types, table: pa.Table) -> list[Update]:
     """Inverse of updates_to_table."""
     return table_to_columns(desc_of(types), table).updates()
+
+
+def as_updates(types: Types, table: pa.Table, as_of: int) -> pa.Table:
+    """A job's rows (c0.., e where it may fail, d) in encoding.update_schema."""
+    schema = update_schema(desc_of(types))
+    columns = [table.column(f"c{i}") for i in range(len(types))]
+    errors = table.column("e") if "e" in table.column_names else pa.nulls(len(table), pa.string())
+    times = pa.array(np.full(table.num_rows, as_of, np.int64))
+    columns += [errors, times, table.column("d")]
+    return pa.Table.from_arrays(columns, names=schema.names).cast(schema)
 
 
 def consolidate_updates(types: Types, updates: Iterable[Update], since: Timestamp) -> list[Update]:

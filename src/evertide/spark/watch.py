@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from evertide.spark.session import trim_memory
+from evertide.vocab.errors import SqlError
 
 # A task that failed more often than this fails for a reason that trying again does not remove.
 MAX_FAILED_TASKS: Final = 3
@@ -24,6 +25,14 @@ IDLE_SECONDS: Final = 10.0
 
 class JobFailed(Exception):
     """Spark could not run a job; the reason is in its log."""
+
+
+class JobStarved(JobFailed):
+    """A job needs more memory or disk than it may take; `error` says so to whoever asked."""
+
+    def __init__(self, error: SqlError) -> None:
+        super().__init__(error.message)
+        self.error = error
 
 
 class JobCancelled(Exception):

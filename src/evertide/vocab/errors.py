@@ -298,6 +298,12 @@ class InsufficientResources(SqlError):
     sqlstate = "53000"
 
 
+class OutOfMemory(SqlError):
+    """What is asked needs more memory than it may take; everything else goes on."""
+
+    sqlstate = "53200"
+
+
 class DiskFull(SqlError):
     sqlstate = "53100"
 

@@ -24,6 +24,7 @@ from evertide.adapter.environment import Environment
 from evertide.adapter.reading.timestamp import select_as_of
 from evertide.adapter.rights.identity import default_role
 from evertide.adapter.session import Session
+from evertide.adapter.stored_variables import unknown_flags
 from evertide.adapter.temporary.parts import numbered
 from evertide.adapter.writing.group_commit import IDLE_ADVANCE_MS
 from evertide.catalog.snapshot import Snapshot
@@ -101,7 +102,7 @@ class _Attempt:
         try:
             self._now_ms = now_ms = self._env.clock.now_ms()
             ops = ops_for(self._plan, self._owner, as_of, self._snapshot, now_ms=now_ms)
-            notices = check_sizes(ops, self._env.sizes)
+            notices = [*check_sizes(ops, self._env.sizes), *unknown_flags(ops)]
             result = transact(
                 self._snapshot,
                 numbered(ops),

@@ -130,9 +130,9 @@ def ops_for(
             return _apply(plan)
         case UndropPlan(items=items):
             return [UndropItemsOp(items)]
-        case AlterSystemPlan(name=name, values=values):
+        case AlterSystemPlan(name=name, values=values, any_name=any_name):
             text = None if values is None else variable_text(name, values)
-            return system_ops(name, text, snapshot)
+            return system_ops(name, text, snapshot, any_name=any_name)
         case _:
             assert_never(plan)
 

@@ -130,7 +130,14 @@ class Compaction:
 
     async def _store(self, part: EncodedPart, bucket: int, buckets: int) -> BlobPart:
         name = f"{self._run_id}-{bucket}of{buckets}"
-        return await store_part(self._blob, self._shard_id, part.value, part.rows, name=name)
+        return await store_part(
+            self._blob,
+            self._shard_id,
+            part.value,
+            part.rows,
+            decoded_bytes=part.decoded_bytes,
+            name=name,
+        )
 
     async def _renew(self, claimed: str | None) -> None:
         if claimed is not None and self._now_ms() - self._renewed_ms > _RENEW_MS:

@@ -43,6 +43,12 @@ class EncodedPart:
 
     value: bytes
     rows: int
+    decoded_bytes: int
+
+    @classmethod
+    def of(cls, table: pa.Table) -> "EncodedPart":
+        """Of updates in encoding.update_schema."""
+        return cls(encode_part(table), table.num_rows, table.nbytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +145,7 @@ def merged_part(desc: RelationDesc, keys: pa.Table, *, inline: bool = True) -> M
     if inline and table.num_rows <= _FEW_UPDATES:
         return _few_left(UpdateBatch(desc, table=table))
     retractions = pc.sum(pc.less(table["d"], 0)).as_py()
-    return MergedPart(EncodedPart(encode_part(table), table.num_rows), retractions)
+    return MergedPart(EncodedPart.of(table), retractions)
 
 
 def _few_left(few: UpdateBatch) -> MergedPart | None:
@@ -149,7 +155,7 @@ def _few_left(few: UpdateBatch) -> MergedPart | None:
     retractions = sum(diff < 0 for diff in diffs)
     if len(few.payload) <= MERGED_INLINE_BYTES:
         return MergedPart(InlinePart(few.payload, len(few)), retractions)
-    return MergedPart(EncodedPart(encode_part(few.table), len(few)), retractions)
+    return MergedPart(EncodedPart.of(few.table), retractions)
 
 
 def _columns(desc: RelationDesc, part: Part, value: bytes) -> UpdateColumns:

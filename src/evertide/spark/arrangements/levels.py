@@ -142,7 +142,7 @@ class Levels:
         if not table.num_rows:
             return
         self.recent.forget()
-        rows = -(-table.num_rows // (table.nbytes // MAX_RUN_BYTES + 1))
+        rows = -(-table.num_rows // (table.nbytes // _most_merged_bytes() + 1))
         path = self._new_path()
         for number, start in enumerate(range(0, table.num_rows, rows)):
             piece = table.slice(start, rows)

@@ -5,11 +5,12 @@ Calls block: give them a thread.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Event
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
-import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
 from evertide.dataflow.delta import delta_plan
 from evertide.dataflow.delta_plan import (
@@ -25,7 +26,14 @@ from evertide.expr.relation import AggregateCall, Relation, Types
 from evertide.persist.coding.encoding import decode_column
 from evertide.persist.spark_input import PartFiles
 from evertide.spark.accumulate import State, additive
-from evertide.spark.arrangements.runs import run_schema
+from evertide.spark.building.result_files import (
+    WRITTEN_SCHEMA,
+    ResultFile,
+    ResultWriter,
+    named_files,
+)
+from evertide.spark.building.run_files import RunWriter
+from evertide.spark.building.state_files import adopt_runs, write_states
 from evertide.spark.engine import Peeked
 from evertide.spark.evaluate import OUTPUT, NodeState
 from evertide.spark.jobs import Job, SparkJobs
@@ -45,15 +53,8 @@ GroupState: TypeAlias = tuple[Row, int, tuple[State, ...]]
 
 # Apart from queries, so that these do not wait for a large hydration to end.
 HYDRATION_POOL = "hydration"
-
-
-@dataclass(frozen=True, slots=True)
-class Hydrated:
-    """A dataflow at `as_of`: what its nodes keep, by position, and what its output holds."""
-
-    as_of: Timestamp
-    states: Mapping[int, NodeState]
-    output: Peeked
+# Below the directory of a build: the files of its states.
+STATE_DIRECTORY: Final = "state"
 
 
 def recompute(
@@ -87,35 +88,76 @@ def hydrate(
     plan: DeltaPlan,
     imports: Imports,
     as_of: Timestamp,
+    directory: Path,
     *,
     index_key: tuple[int, ...] | None = None,
     cancelled: Event | None = None,
     on_node: Callable[[int], None] | None = None,
-) -> Hydrated:
+) -> tuple[ResultFile, ...]:
     """All state of a dataflow at `as_of`, one job per node that keeps some, and its output.
 
-    Given to Evaluator.load_state, with upper = as_of + 1, it is what ticking the inputs' contents
-    at as_of from nothing would have made. `on_node` is told how many nodes are done; all are only
+    Tasks write it into the directory: state where state_files reads it, the output as files of
+    batches, whose names this gives. An index has its output as state alone. Given to
+    Evaluator.load_state, with upper = as_of + 1, the state is what ticking the inputs' contents at
+    as_of from nothing would have made. `on_node` is told how many nodes are done; all are only
     once the output is there too.
     """
     tell = on_node or (lambda _: None)
-    states: dict[int, NodeState] = {}
     for position, node in enumerate(plan.nodes):
         tell(position)
         if isinstance(node, StatefulNode):
             with jobs.job(HYDRATION_POOL) as job:
                 source = _contents(job, plan, imports, as_of)[node.input]
-                states[position] = _node_state(job, node, source, as_of, cancelled)
+                target = _Target(job, plan, position, as_of, directory, cancelled)
+                _write_node(target, node, source)
     with jobs.job(HYDRATION_POOL) as job:
-        output = render_consolidated(job.builder, _contents(job, plan, imports, as_of)[-1])
-        table = job.run(_hashed(job.builder, output, index_key or ()), cancelled)
-    contents = decode_contents(plan.types, table)
-    if index_key is not None:
-        rows = table if "e" not in table.column_names else table.filter(table["e"].is_null())
-        errors = [(error, int(as_of), count) for error, count in contents.errors]
-        states[OUTPUT] = NodeState(_as_run(plan.types, rows, as_of), errors=errors)
+        output = _contents(job, plan, imports, as_of)[-1]
+        target = _Target(job, plan, OUTPUT, as_of, directory, cancelled)
+        files = _write_output(target, output, index_key)
     tell(len(plan.nodes))
-    return Hydrated(as_of, states, contents)
+    return files
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Whose state a job writes, and where."""
+
+    job: Job
+    plan: DeltaPlan
+    position: int
+    as_of: Timestamp
+    directory: Path
+    cancelled: Event | None
+
+    @property
+    def states(self) -> Path:
+        return self.directory / STATE_DIRECTORY
+
+    def write(self, state: NodeState) -> None:
+        """What of a state came here."""
+        write_states(self.states, self.plan, {self.position: state})
+
+
+def _write_output(
+    target: _Target, output: Rendered, index_key: tuple[int, ...] | None
+) -> tuple[ResultFile, ...]:
+    job = target.job
+    whole = render_consolidated(job.builder, output)
+    if index_key is None:
+        writer = ResultWriter(str(target.directory), target.plan.types, target.as_of)
+        written = job.collect(
+            f"SELECT * FROM {whole.name}",
+            lambda frame: frame.mapInArrow(writer, WRITTEN_SCHEMA),
+            target.cancelled,
+        )
+        return named_files(written)
+    if whole.fallible:
+        failed = job.run(f"SELECT e, d FROM {whole.name} WHERE e IS NOT NULL", target.cancelled)
+        counted = zip(failed["e"].to_pylist(), failed["d"].to_pylist(), strict=True)
+        errors = [(error, int(target.as_of), count) for error, count in counted]
+        target.write(NodeState(None, errors=errors))
+    _write_run(target, output, index_key)
+    return ()
 
 
 def decode_contents(types: Types, table: pa.Table) -> Peeked:
@@ -133,64 +175,69 @@ def decode_contents(types: Types, table: pa.Table) -> Peeked:
     )
 
 
+def offer_inputs(job: Job, plan: DeltaPlan, imports: Imports) -> dict[GlobalId, ImportView]:
+    """The plan's inputs, as far as they are given, as views of the job."""
+    types = {node.global_id: node.types for node in plan.nodes if isinstance(node, InputNode)}
+    return {
+        g: job.offer(types[g], files.paths, files.inline)
+        for g, files in imports.items()
+        if g in types
+    }
+
+
 def _contents(job: Job, plan: DeltaPlan, imports: Imports, as_of: Timestamp) -> list[Rendered]:
-    views: dict[GlobalId, ImportView] = {}
-    for node in plan.nodes:
-        if isinstance(node, InputNode) and node.global_id not in views:
-            files = imports[node.global_id]
-            views[node.global_id] = job.offer(node.types, files.paths, files.inline)
-    return render_contents(job.builder, plan, views, as_of)
+    return render_contents(job.builder, plan, offer_inputs(job, plan, imports), as_of)
 
 
-def _node_state(
-    job: Job, node: StatefulNode, source: Rendered, as_of: Timestamp, cancelled: Event | None
-) -> NodeState:
+def _write_node(target: _Target, node: StatefulNode, source: Rendered) -> None:
+    builder = target.job.builder
     match node:
         case ArrangeNode(key=key, drop_null_keys=drop_null_keys):
-            kept = source if not drop_null_keys else _without_nulls(job.builder, source, key)
-            return NodeState(_run(job, kept, key, as_of, cancelled))
+            kept = source if not drop_null_keys else _without_nulls(builder, source, key)
+            _write_run(target, kept, key)
         case TopKNode(group=group) | WindowNode(group=group):
-            return NodeState(_run(job, source, group, as_of, cancelled))
+            _write_run(target, source, group)
         case ThresholdNode(types=types):
-            return NodeState(_run(job, source, range(len(types)), as_of, cancelled))
+            _write_run(target, source, range(len(types)))
         case ReduceNode():
-            members = render_members(job.builder, source, node)
-            groups = _groups(node, job.run(render_states(job.builder, members, node), cancelled))
+            members = render_members(builder, source, node)
+            found = target.job.run(render_states(builder, members, node), target.cancelled)
+            target.write(NodeState(None, _groups(node, found)))
             looked_at = member_columns(node)
-            if len(looked_at) == len(node.keys):
-                return NodeState(None, groups)
-            values = _picked(job.builder, members, looked_at)
-            return NodeState(_run(job, values, range(len(node.keys)), as_of, cancelled), groups)
+            if len(looked_at) > len(node.keys):
+                values = _picked(builder, members, looked_at)
+                _write_run(target, values, range(len(node.keys)))
         case _:
             assert_never(node)
 
 
-def _run(
-    job: Job, source: Rendered, key: Sequence[int], as_of: Timestamp, cancelled: Event | None
-) -> pa.Table | None:
-    """Rows as an arrangement keeps them; None if there are none."""
-    rows = _picked(job.builder, source, range(len(source.types)))
-    kept = render_consolidated(job.builder, rows)
-    table = job.run(_hashed(job.builder, kept, key), cancelled)
-    return _as_run(source.types, table, as_of)
+def _write_run(target: _Target, source: Rendered, key: Sequence[int]) -> None:
+    """Rows as an arrangement keeps them: each task sorts a range of hashes and writes it."""
+    job = target.job
+    kept = render_consolidated(job.builder, _picked(job.builder, source, range(len(source.types))))
+    writer = RunWriter(str(target.directory), kept.types, target.as_of)
+    count = job.partitions
+
+    def write(frame: DataFrame) -> DataFrame:
+        ranges = frame.repartitionById(count, "p").sortWithinPartitions("h").drop("p")
+        return ranges.mapInArrow(writer, WRITTEN_SCHEMA)
+
+    written = job.collect(_hashed(job.builder, kept, key, count), write, target.cancelled)
+    files = [target.directory / file.name for file in named_files(written)]
+    adopt_runs(target.states, target.position, files)
 
 
-def _hashed(builder: TextBuilder, relation: Rendered, key: Sequence[int]) -> str:
-    """A SELECT of the relation with the hash that arrangements by this key sort by."""
+def _hashed(builder: TextBuilder, relation: Rendered, key: Sequence[int], count: int) -> str:
+    """A SELECT of the relation with the hash that arrangements by this key sort by, and which of
+    so many ranges of hashes that is in.
+
+    The range is found with floats, which are monotone: no hash lies before one that is less.
+    """
     encoded_key = encoded(builder, [relation.types[i] for i in key], [f"c{i}" for i in key])
-    return f"SELECT xxhash64({encoded_key}) AS h, * FROM {relation.name}"
-
-
-def _as_run(types: Types, table: pa.Table, as_of: Timestamp) -> pa.Table | None:
-    """Hashed rows at `as_of` in the shape and order of a run."""
-    if not table.num_rows:
-        return None
-    hashes = table.column("h").combine_chunks().to_numpy()
-    ordered = table.take(pa.array(np.argsort(hashes, kind="stable")))
-    columns = [ordered.column(f"c{i}") for i in range(len(types))]
-    times = pa.array(np.full(table.num_rows, as_of, np.int64))
-    columns = [ordered.column("h"), *columns, times, ordered.column("d")]
-    return pa.Table.from_arrays(columns, names=run_schema(types).names).cast(run_schema(types))
+    hashed = f"SELECT xxhash64({encoded_key}) AS h, * FROM {relation.name}"
+    last, all_hashes = builder.bind(count - 1, "int"), builder.bind(2.0**64, "double")
+    place = f"floor((CAST(h AS double) / {all_hashes} + 0.5D) * {builder.bind(count, 'int')})"
+    return f"SELECT least(CAST({place} AS int), {last}) AS p, * FROM ({hashed})"
 
 
 def _without_nulls(builder: TextBuilder, source: Rendered, key: Sequence[int]) -> Rendered:

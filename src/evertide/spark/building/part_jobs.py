@@ -5,13 +5,11 @@ than the grace period. Such a job has failed for no reason of its own.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from threading import Event
 from typing import Final, TypeVar
 
 import structlog
-from pyspark.errors import PySparkException
 
 from evertide.dataflow.description import Import
 from evertide.persist.faults import BlobMissing
@@ -33,12 +31,12 @@ async def over_parts(
     collections: Collections,
     imports: Sequence[Import],
     as_of: Timestamp,
-    job: Callable[[Mapping[GlobalId, PartFiles], Event], T],
+    job: Callable[[Mapping[GlobalId, PartFiles]], Awaitable[T]],
 ) -> T:
-    """What a job over the collections at `as_of` gives. It runs in a thread, and blocks there.
+    """What a job over the collections at `as_of` gives.
 
-    The event is set once nobody wants the result. Raises what the job raises, what part_files
-    raises, and BlobMissing if parts vanish under every attempt.
+    Raises what the job raises, what part_files raises, and BlobMissing if parts vanish under every
+    attempt.
     """
     for attempt in range(1, MAX_ATTEMPTS + 1):
         async with AsyncExitStack() as held:
@@ -46,18 +44,15 @@ async def over_parts(
             for one in imports:
                 opened = collections.part_files(one, as_of)
                 files[one.global_id] = await held.enter_async_context(opened)
-            cancelled = Event()
             try:
-                return await asyncio.to_thread(job, files, cancelled)
-            except (JobFailed, PySparkException, FileNotFoundError) as failure:
+                return await job(files)
+            except (JobFailed, FileNotFoundError) as failure:
                 missing = await asyncio.to_thread(_first_vanished, files.values())
                 if missing is None:
                     raise
                 if attempt == MAX_ATTEMPTS:
                     raise missing from failure
                 _log.info("parts were replaced under a job", key=missing.key, attempt=attempt)
-            finally:
-                cancelled.set()
     raise AssertionError("the last attempt returns or raises")
 
 

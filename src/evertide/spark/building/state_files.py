@@ -1,7 +1,7 @@
-"""Hydrated state as files, on its way from the driver to the resident task.
+"""Hydrated state as files, on its way to the resident task.
 
-Rows are Arrow files in the shape of runs; groups and errors are msgpack. Nothing is pickled: what
-is read back is built from known parts only.
+Rows are Arrow files in the shape of runs, one or several that follow each other by hash; groups and
+errors are msgpack. Nothing is pickled: what is read back is built from known parts only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,12 +47,18 @@ def read_states(directory: Path, plan: DeltaPlan) -> dict[int, NodeState]:
     return {p: s for p, s in states.items() if s.rows is not None or s.groups or s.errors}
 
 
+def adopt_runs(directory: Path, position: int, files: Sequence[Path]) -> None:
+    """Make files that tasks wrote those of a node's rows, in this order."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for number, file in enumerate(files):
+        file.rename(directory / f"{position}.{_ROWS}-{number:06d}")
+
+
 def _read_state(directory: Path, plan: DeltaPlan, position: int) -> NodeState:
-    rows, groups, errors = (
-        directory / f"{position}.{suffix}" for suffix in (_ROWS, _GROUPS, _ERRORS)
-    )
+    groups, errors = (directory / f"{position}.{suffix}" for suffix in (_GROUPS, _ERRORS))
+    rows = sorted(directory.glob(f"{position}.{_ROWS}*"))
     return NodeState(
-        _read_table(rows) if rows.exists() else None,
+        pa.concat_tables(map(_read_table, rows)) if rows else None,
         _decode_groups(_key_types(plan, position), groups.read_bytes()) if groups.exists() else (),
         msgspec.msgpack.decode(errors.read_bytes(), type=list[ErrorEntry])
         if errors.exists()

@@ -9,7 +9,6 @@ Whatever loses one of the tasks loses the engine: what the others keep is of no 
 """
 
 import asyncio
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +22,7 @@ from evertide.expr.row_key import column_encoder
 from evertide.expr.scalar import ColumnRef
 from evertide.persist.coding.batch import UpdateBatch, concat_batches, no_updates, to_batch
 from evertide.spark.arrangements.key_order import LookupRefused
-from evertide.spark.building.hydrate import Hydrated
-from evertide.spark.building.state_files import write_states
+from evertide.spark.building.state_files import read_states, write_states
 from evertide.spark.channel import (
     CompactRequest,
     CreateRequest,
@@ -108,38 +106,34 @@ class PartitionedEngine:
         self,
         dataflow_id: GlobalId,
         plan: DeltaPlan,
-        hydrated: Hydrated,
         *,
         index_key: tuple[int, ...] | None,
+        as_of: Timestamp,
         directory: Path,
     ) -> None:
-        """Make a dataflow whose first tick follows what Spark hydrated.
+        """Make a dataflow whose first tick follows what Spark hydrated: the files of `directory`.
 
-        Its files go through the channel: nobody knows whether all tasks see a directory of ours.
+        They go through the channel: nobody knows whether all tasks see a directory of ours.
         """
         await self.drop(dataflow_id)  # and what is left of a load that failed
         count = len(self._tasks)
         self._dataflows[dataflow_id] = _Shared.of(plan, index_key, count)
         encoded = encode_plan(plan)
-        parts = await asyncio.to_thread(split_states, plan, hydrated.states, count)
+        states = await asyncio.to_thread(read_states, directory, plan)
+        parts = await asyncio.to_thread(split_states, plan, states, count)
 
         async def load_part(number: int) -> None:
-            own = directory / str(number)
+            own = directory / f"task-{number}"
             await asyncio.to_thread(write_states, own, plan, parts[number])
             await send_files(self._tasks[number], dataflow_id, own)
-            request = LoadRequest(
-                dataflow_id, encoded, index_key, hydrated.as_of, None, number, count
-            )
+            request = LoadRequest(dataflow_id, encoded, index_key, as_of, None, number, count)
             await self._tasks[number].ask(request)
 
-        try:
-            # All of them have ended before their files go.
-            ended = await asyncio.gather(*map(load_part, range(count)), return_exceptions=True)
-            for outcome in ended:
-                if outcome is not None:
-                    raise outcome
-        finally:
-            await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+        # All of them have ended before their files go.
+        ended = await asyncio.gather(*map(load_part, range(count)), return_exceptions=True)
+        for outcome in ended:
+            if outcome is not None:
+                raise outcome
 
     async def prepared(self, dataflow_id: GlobalId, inputs: Inputs) -> Inputs:
         del dataflow_id

@@ -48,11 +48,13 @@ class NoText(Exception):
 class ImportView:
     """A collection as the job offers it: a view with c0.., e, t and d.
 
-    `may_fail` False promises that no row of it is an error.
+    `may_fail` False promises that no row of it is an error, `may_retract` False that none takes
+    another back.
     """
 
     name: str
     may_fail: bool
+    may_retract: bool = True
 
 
 def render_contents(

@@ -343,10 +343,14 @@ class ResetAllPlan:
 
 @dataclass(frozen=True, slots=True)
 class AlterSystemPlan:
-    """ALTER SYSTEM SET x TO values; None: RESET."""
+    """ALTER SYSTEM SET x TO values; None: RESET.
+
+    `any_name`: a variable that nobody knows is kept too, as a flag of the peer's would be.
+    """
 
     name: str
     values: tuple[str, ...] | None
+    any_name: bool = False
 
 
 @dataclass(frozen=True, slots=True)

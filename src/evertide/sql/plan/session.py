@@ -121,7 +121,7 @@ def plan_session(statement: SessionStatement, query: QueryContext) -> SessionPla
         case DiscardStatement(target=target):
             return NoticePlan(f"DISCARD {target}")
         case AlterSystemSetStatement(name=name, values=values):
-            return AlterSystemPlan(name, values)
+            return AlterSystemPlan(name, values, any_name=query.plan.experimental)
         case AlterSystemResetStatement(name=variable):
             return _reset_system(variable, statement.at)
         case _:
