@@ -68,7 +68,7 @@ async def test_only_one_is_asked_and_the_other_has_peace(cluster: Cluster) -> No
     asked = await one.hears(SelectCommand)
     assert asked == command(asked.request_id)
     await one.tell(ResultResponse(asked.request_id, 0, 0, 0))
-    announced = await (await asyncio.wait_for(running, PATIENCE_S)).computed()
+    announced = await (await asyncio.wait_for(running, PATIENCE_S)).wait_for_result()
     assert announced == ResultResponse(asked.request_id, 0, 0, 0)
     assert other.heard.empty()
     assert cluster.names[1] not in cluster.client._connections

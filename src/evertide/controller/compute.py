@@ -235,7 +235,7 @@ class RunningSelect:
                 self._failure = SqlError(f"unexpected response {type(response).__name__}")
         self._heard.set()
 
-    async def computed(self) -> ResultResponse:
+    async def wait_for_result(self) -> ResultResponse:
         """Waits for the result; raises Unanswered, or the SqlError that the query came to."""
         while self._result is None:
             if self._failure is not None:
@@ -248,7 +248,7 @@ class RunningSelect:
 
         Raises the SqlError that keeps the rest from coming. Cancelling loses no batch.
         """
-        result = await self.computed()
+        result = await self.wait_for_result()
         if self._taken == result.batches:
             self.close()
             return None
@@ -363,7 +363,7 @@ class ComputeClient:
         running = RunningSelect(connection, request_id)
         connection.stream(command(request_id), running.hear)
         try:
-            await running.computed()
+            await running.wait_for_result()
         except BaseException:
             running.close()
             raise

@@ -72,16 +72,16 @@ async def by_spark(read: Read, env: Environment, as_of: Timestamp) -> ResultStre
     it. Nothing is read of the collections any more when this returns."""
     if not await large(read, env):
         return None
-    running = await _computed(read, env, as_of)
+    running = await _run_select(read, env, as_of)
     if running is None:
         return None
-    announced = await running.computed()
+    announced = await running.wait_for_result()
     finisher = Finisher(read.finishing, read.relation.types)
     weight = finisher.weight_of(announced.rows, announced.bytes)
     return ResultStream(running, finisher, weight)
 
 
-async def _computed(read: Read, env: Environment, as_of: Timestamp) -> RunningSelect | None:
+async def _run_select(read: Read, env: Environment, as_of: Timestamp) -> RunningSelect | None:
     """None where no replica answers and the query is small enough for the interpreter.
 
     Others wait for one: it may be starting, and to interpret them would end this process.

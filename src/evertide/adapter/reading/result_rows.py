@@ -50,12 +50,12 @@ def decode_batch(types: Types, payload: bytes) -> Batch:
         if found.columnar:
             errors = found.table.column("e").drop_null().to_pylist()
             counts = found.table.column("d").to_numpy()
-            rows: RowsBetween = partial(_made, found.table, types)
+            rows: RowsBetween = partial(_make_rows, found.table, types)
         else:
             columns = found.columns
             errors = [error for error in columns.errors or () if error is not None]
             counts = np.array(columns.diffs, np.int64)
-            rows = partial(_sliced, columns.rows)
+            rows = partial(_slice_rows, columns.rows)
     except Corrupt as fault:
         raise DataCorrupted(
             f"a part of the result cannot be read: {fault}", hint="Run the query again."
@@ -67,11 +67,11 @@ def decode_batch(types: Types, payload: bytes) -> Batch:
     return Batch(rows, counts)
 
 
-def _made(table: pa.Table, types: Types, start: int, stop: int) -> Sequence[Row]:
+def _make_rows(table: pa.Table, types: Types, start: int, stop: int) -> Sequence[Row]:
     return to_rows(table.slice(start, stop - start), types)
 
 
-def _sliced(rows: Sequence[Row], start: int, stop: int) -> Sequence[Row]:
+def _slice_rows(rows: Sequence[Row], start: int, stop: int) -> Sequence[Row]:
     return rows[start:stop]
 
 
