@@ -17,8 +17,8 @@ from evertide.adapter.writing.committer import ClaimingCommitter
 from evertide.adapter.writing.group_commit import GroupCommit
 from evertide.catalog.dropped_ops import PurgeDroppedOp
 from evertide.persist.faults import DamagedState
+from evertide.persist.purge import is_purged
 from evertide.persist.store.protocol import CompareAndSet, Head
-from evertide.persist.upkeep.purge import is_purged
 from evertide.vocab.clock import ManualClock
 from evertide.vocab.errors import SqlError
 from evertide.vocab.ids import ShardId

@@ -20,9 +20,9 @@ from evertide.catalog.snapshot import Snapshot
 from evertide.catalog.transact import TransactResult, transact
 from evertide.controller.storage import collection_of
 from evertide.dataflow.description import Import, hold_owner
+from evertide.persist.purge import note_forgotten, purge
 from evertide.persist.shelf import shelf_owner
 from evertide.persist.state import Forgotten, ShardState, append
-from evertide.persist.upkeep.purge import note_forgotten, purge
 from evertide.vocab.ids import GlobalId, ItemId, ShardId
 from evertide.vocab.timestamp import Timestamp
 from tests.catalog.samples import (

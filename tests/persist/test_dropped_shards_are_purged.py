@@ -10,6 +10,7 @@ import pytest
 from evertide.persist.faults import BelowSince, DamagedState
 from evertide.persist.handle import PersistClient, Refused
 from evertide.persist.machine import Applied, Machine
+from evertide.persist.purge import DROP_GRACE_MS, is_purged, note_forgotten, purge
 from evertide.persist.state import (
     Changed,
     Forgotten,
@@ -33,7 +34,6 @@ from evertide.persist.state import (
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
 from evertide.persist.store.protocol import ChangeOutcome, CompareAndSet, Head
 from evertide.persist.txn import TableForgotten, TableWrite, Txns, forget_table, register_table
-from evertide.persist.upkeep.purge import DROP_GRACE_MS, is_purged, note_forgotten, purge
 from evertide.persist.upkeep.sweep import Sweeper, SweepTimes
 from evertide.vocab.clock import ManualClock
 from evertide.vocab.ids import GlobalId, ShardId

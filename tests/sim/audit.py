@@ -1,7 +1,7 @@
 """Somebody new who reads everything, when all is over."""
 
 from evertide.persist.faults import BelowSince
-from evertide.persist.upkeep.purge import is_purged
+from evertide.persist.purge import is_purged
 from evertide.vocab.timestamp import Timestamp, step_back, step_forward
 from tests.sim.history import Followed
 from tests.sim.stored import Collection

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from evertide.persist.purge import is_purged
 from evertide.persist.state import Batch, BlobPart, Part, ShardState, decode_state
-from evertide.persist.upkeep.purge import is_purged
 from evertide.vocab.datum import Row
 from evertide.vocab.ids import GlobalId, ShardId
 from evertide.vocab.timestamp import MIN_TS, Timestamp

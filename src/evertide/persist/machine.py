@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from evertide.persist.faults import DamagedState, ShardMissing, StoreFailing, StoreFull
 from evertide.persist.news import UNREADABLE, Heard, news_of
+from evertide.persist.purge import purged_state
 from evertide.persist.state import (
     Refusal,
     ShardChange,
@@ -33,7 +34,6 @@ from evertide.persist.store.protocol import (
     Unchanged,
 )
 from evertide.persist.turns import Turns
-from evertide.persist.upkeep.purge import purged_state
 from evertide.vocab.ids import ShardId
 
 

@@ -29,6 +29,7 @@ from evertide.persist.faults import Fenced, StoreUnreachable
 from evertide.persist.handle import PersistClient
 from evertide.persist.machine import Applied
 from evertide.persist.prepare import made_at_ms
+from evertide.persist.purge import DROP_GRACE_MS, is_purged, note_forgotten, purge
 from evertide.persist.state import (
     BlobPart,
     Changed,
@@ -42,7 +43,6 @@ from evertide.persist.store.protocol import CompareAndSet, Consensus, Head, SetM
 from evertide.persist.trouble import PASSING
 from evertide.persist.upkeep.maintenance import GARBAGE_GRACE_S
 from evertide.persist.upkeep.part_age import group_of
-from evertide.persist.upkeep.purge import DROP_GRACE_MS, is_purged, note_forgotten, purge
 from evertide.vocab.clock import Clock
 from evertide.vocab.ids import ShardId
 
