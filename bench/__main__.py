@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from bench import (
+    bulk,
     catalog,
     clients,
     clusters,
@@ -54,6 +55,7 @@ MEASURES: Mapping[str, Callable[[Place], Sequence[Figure]]] = {
     "views": partial(measure_small, chosen=Chosen()),
     "views-large": partial(measure_large, chosen=Chosen()),
     "crossover": crossover.measure,
+    "bulk": bulk.measure,
     "catalog": catalog.measure,
     "clusters": clusters.measure,
     "replacements": replacements.measure,

@@ -1,7 +1,7 @@
 """Looking into scalar expressions and rebuilding them: what every rewrite and executor needs."""
 
 from collections.abc import Callable, Mapping
-from typing import assert_never
+from typing import Final, assert_never
 
 from evertide.expr.functions.row import Knowledge
 from evertide.expr.scalar import (
@@ -18,6 +18,10 @@ from evertide.expr.scalar import (
     Scalar,
     SessionCall,
 )
+from evertide.vocab.sql_type import Kind
+
+_REMAINDERS: Final = ("%", "mod")
+_INTEGERS: Final = frozenset({Kind.INT2, Kind.INT4, Kind.INT8})
 
 
 def children(scalar: Scalar) -> tuple[Scalar, ...]:
@@ -101,9 +105,22 @@ def inline_columns(scalar: Scalar, values: Mapping[int, Scalar]) -> Scalar:
 
 def is_fallible(scalar: Scalar) -> bool:
     """Whether evaluation may raise for some row."""
-    if isinstance(scalar, Call) and scalar.function.fallible:
+    if isinstance(scalar, Call) and may_raise(scalar):
         return True
     return any(is_fallible(part) for part in children(scalar))
+
+
+def may_raise(call: Call) -> bool:
+    """Whether the function itself may, whatever its arguments' values are.
+
+    An integer's remainder by a number that is known fails for none.
+    """
+    function = call.function
+    if function.fallible and function.name in _REMAINDERS:
+        divisor = call.arguments[1]
+        if isinstance(divisor, Literal) and divisor.type.kind in _INTEGERS:
+            return divisor.value == 0
+    return function.fallible
 
 
 def is_bound(scalar: Scalar) -> bool:

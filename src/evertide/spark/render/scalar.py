@@ -25,7 +25,7 @@ from evertide.expr.scalar import (
     Scalar,
     SessionCall,
 )
-from evertide.expr.scalar_walk import children
+from evertide.expr.scalar_walk import children, may_raise
 from evertide.spark.render.text import TextBuilder
 
 _ARGUMENT = re.compile(r"\{(\d+)\}")
@@ -137,7 +137,7 @@ def _render_call(builder: TextBuilder, call: Call) -> Pair:
     arguments = _pairs(builder, call.arguments)
     values = [argument.value for argument in arguments]
     errors = [argument.error for argument in arguments]
-    if function.spark_error is not None:
+    if function.spark_error is not None and may_raise(call):
         assert function.error is not None, f"{function} has no error"
         condition = _filled(function.spark_error, values)
         errors.append(f"IF({condition}, {builder.bind(function.error, 'string')}, NULL)")
