@@ -23,13 +23,16 @@ from tests.sql.database import Database, new_database
 
 
 class Counts:
-    """A storage of which only the number of records is asked."""
+    """A storage of which only the number of records is asked, and their bytes."""
 
     def __init__(self, records: int) -> None:
         self._records = records
 
     async def records(self, _: Import) -> int:
         return self._records
+
+    async def decoded_bytes(self, _: Import) -> int:
+        return 100 * self._records
 
 
 def environment(records: int) -> Environment:
@@ -73,7 +76,7 @@ def choices(database: Database, text: str, records: int = 1) -> ReadChoices:
     ("text", "records", "kind", "why"),
     [
         ("SELECT b FROM stored", SPARK_RECORDS, "shard", "at most 200000 records"),
-        ("SELECT b FROM stored", SPARK_RECORDS + 1, "spark", "more than 200000 records"),
+        ("SELECT b FROM stored", SPARK_RECORDS + 1, "spark", "200,001 records of about 20 MB"),
         ("SELECT n FROM counted WHERE a = 1", 10**9, "index", "holds the rows"),
         ("SELECT pg_table_is_visible(a::oid) FROM stored", 10**9, "shard", "runs only there"),
         ("SELECT b FROM stored, mz_tables", 10**9, "shard", "system relations"),
@@ -85,6 +88,14 @@ def test_the_executor(database: Database, text: str, records: int, kind: str, wh
     executor = choices(database, text, records).executor
     assert executor.kind == kind
     assert why in executor.why
+
+
+def test_few_records_of_many_bytes_are_for_spark(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for most, kind in ((1_000, "shard"), (999, "spark")):
+        monkeypatch.setattr("evertide.adapter.reading.by_replica.SPARK_BYTES", most)
+        assert choices(database, "SELECT b FROM stored", 10).executor.kind == kind
 
 
 @pytest.mark.parametrize(

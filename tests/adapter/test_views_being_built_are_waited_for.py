@@ -54,6 +54,9 @@ class Building:
         del collection
         return ROWS if self.filled else 0
 
+    async def decoded_bytes(self, collection: object) -> int:
+        return 40 * await self.records(collection)
+
 
 async def answered() -> reading.Found:
     database = new_database()

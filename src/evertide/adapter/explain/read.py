@@ -5,7 +5,7 @@ from typing import Final
 
 from evertide.adapter.environment import Environment
 from evertide.adapter.explain.names import Names
-from evertide.adapter.reading.by_replica import RECURSION_RECORDS, SPARK_RECORDS, large
+from evertide.adapter.reading.by_replica import RECURSION_RECORDS, SPARK_RECORDS, large, size_of
 from evertide.adapter.reading.leaves import (
     BuiltinLeaf,
     HeldLeaf,
@@ -98,6 +98,14 @@ async def choices_of(read: Read, env: Environment, names: Names) -> ReadChoices:
     return ReadChoices(sources, await _executor(read, env), read.finishing)
 
 
+def _shown_mb(size: int) -> str:
+    """
+    >>> _shown_mb(1_500_000), _shown_mb(10)
+    ('2 MB', '1 MB')
+    """
+    return f"{max(round(size / 1_000_000), 1):,} MB"
+
+
 def _source(global_id: GlobalId, leaf: Leaf, read: Read, names: Names) -> Source:
     match leaf:
         case BuiltinLeaf():
@@ -134,8 +142,9 @@ def _why_shard(global_id: GlobalId, read: Read, names: Names) -> str:
 
 async def _executor(read: Read, env: Environment) -> Executor:
     if await large(read, env) and not is_recursive(read.relation):
-        why = f"more than {SPARK_RECORDS} records"
-        return Executor("spark", "Spark SQL job on a replica", why)
+        read_size = await size_of(read, env)
+        amount = f"{read_size.records:,} records of about {_shown_mb(read_size.decoded_bytes)}"
+        return Executor("spark", "Spark SQL job on a replica", f"it reads {amount}")
     if is_recursive(read.relation):
         words, why = "interpreted in the adapter (no Spark job)", "goes round over few records"
         if await large(read, env):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
@@ -25,14 +26,16 @@ from evertide.vocab.update import Update
 
 log = structlog.get_logger()
 
-# Above this many updates a query runs as a Spark job on a replica.
+# Above this many updates, or bytes of them, a query runs as a Spark job on a replica.
 SPARK_RECORDS = 200_000
+SPARK_BYTES = 128 << 20
 # The same for one that goes round: a replica follows what each iteration changes, the interpreter
 # here computes all of it each time. A chain of 20 edges takes either some tens of milliseconds.
 RECURSION_RECORDS = 20
 # More than this many updates are not interpreted here, whoever is there to compute the query: as
 # Python's objects they take a gigabyte and more.
 INTERPRETED_RECORDS = 2_000_000
+INTERPRETED_BYTES = 512 << 20
 
 _FIRST_RETRY_S: Final = 0.05
 _LONGEST_RETRY_S: Final = 1.0
@@ -59,12 +62,31 @@ async def large(read: Read, env: Environment) -> bool:
         return False
     if interpreted_only(read.relation) is not None:
         return False
-    most = RECURSION_RECORDS if is_recursive(read.relation) else SPARK_RECORDS
-    return await _records(read, env) > most
+    read_size = await size_of(read, env)
+    if is_recursive(read.relation):
+        return read_size.records > RECURSION_RECORDS
+    return read_size.is_over(SPARK_RECORDS, SPARK_BYTES)
 
 
-async def _records(read: Read, env: Environment) -> int:
-    return sum([await env.storage.records(leaf.collection) for leaf in read.shard_leaves])
+@dataclass(frozen=True, slots=True)
+class ReadSize:
+    """How much a read looks at: updates, and about how much memory they take as columns."""
+
+    records: int
+    decoded_bytes: int
+
+    def is_over(self, records: int, decoded_bytes: int) -> bool:
+        """Whether it is too much in either way."""
+        return self.records > records or self.decoded_bytes > decoded_bytes
+
+
+async def size_of(read: Read, env: Environment) -> ReadSize:
+    """Of all collections that lie in shards."""
+    collections, storage = [leaf.collection for leaf in read.shard_leaves], env.storage
+    return ReadSize(
+        sum([await storage.records(one) for one in collections]),
+        sum([await storage.decoded_bytes(one) for one in collections]),
+    )
 
 
 async def by_spark(read: Read, env: Environment, as_of: Timestamp) -> ResultStream | None:
@@ -108,10 +130,11 @@ async def _run_select(read: Read, env: Environment, as_of: Timestamp) -> Running
             return await env.compute.select(names, command)
         except Unanswered as unanswered:
             if not retry_s:
-                records = await _records(read, env)
-                if records <= INTERPRETED_RECORDS:
+                read_size = await size_of(read, env)
+                if not read_size.is_over(INTERPRETED_RECORDS, INTERPRETED_BYTES):
                     return None
-                log.warning("a query waits for a replica", reason=str(unanswered), records=records)
+                records, reason = read_size.records, str(unanswered)
+                log.warning("a query waits for a replica", reason=reason, records=records)
         if not names:
             raise _no_replicas(read)
         retry_s = min(retry_s * 2, _LONGEST_RETRY_S) or _FIRST_RETRY_S
