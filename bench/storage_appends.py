@@ -45,6 +45,7 @@ from evertide.vocab.relation_desc import relation_desc
 from evertide.vocab.sql_type import INT8, TEXT
 from evertide.vocab.timestamp import MIN_TS, Timestamp
 from evertide.vocab.update import Update
+from tests.support.owned import OURS
 
 SHARD = ShardId("appends")
 DESC = relation_desc(("id", INT8), ("amount", INT8), ("note", TEXT))
@@ -178,7 +179,7 @@ async def run_case(case: Case, appends: int, store: Store) -> AppendFigures:
     clock, blob = ManualClock(), CountingBlob()
     consensus = CountingConsensus(store.consensus(await store.raise_epoch()))
     batches_max = parts_max = appended_bytes = 0
-    async with PersistClient(consensus, blob, clock=clock, grace_s=0.0) as client:
+    async with PersistClient(consensus, blob, clock=clock, grace_s=0.0, owner=OURS) as client:
         await _create(client, held=case.held)
         upper = MIN_TS
         started = time.perf_counter()

@@ -21,6 +21,7 @@ from evertide.vocab.errors import ProgramLimitExceeded, QueryCanceled, SqlError
 from tests.adapter.test_a_right_taken_away_is_gone import run
 from tests.catalog.environment import Environment
 from tests.catalog.samples import ENVIRONMENT
+from tests.support.owned import owned
 
 CANARY = b"canary-secret"
 CREATE = "CREATE SECRET k AS 'canary-secret'"
@@ -102,7 +103,7 @@ class TroubledCatalog:
 
 class _Storage:
     def __init__(self, blob: MemoryBlob) -> None:
-        self.blob = blob
+        self.blob = owned(blob)
 
 
 class Site:
@@ -261,7 +262,7 @@ async def test_an_old_value_that_cannot_go_now_is_swept_later() -> None:
     await run(connection, "ALTER SECRET k AS 'other'")
     assert sorted(await site.blob.values()) == [CANARY, b"other"]
     site.blob.delete_fault = None
-    sweeper = SecretSweeper(site.service, site.blob, site.environment.clock, ENVIRONMENT)
+    sweeper = SecretSweeper(site.service, owned(site.blob), site.environment.clock, ENVIRONMENT)
     assert await sweeper.sweep_once() == 0
     site.environment.clock.advance(SPARED_MS)
     assert await sweeper.sweep_once() == 1

@@ -28,6 +28,7 @@ from evertide.vocab.ids import Epoch, ShardId
 from evertide.vocab.relation_desc import relation_desc
 from evertide.vocab.sql_type import TEXT
 from evertide.vocab.timestamp import Timeline, Timestamp
+from tests.support.owned import OURS
 from tests.support.refusing import RefusingBlob, RefusingConsensus
 
 DESC = relation_desc(("a", TEXT))
@@ -64,7 +65,7 @@ async def site() -> AsyncIterator[Site]:
     store = MemoryStore()
     consensus = RefusingConsensus(store.consensus(await store.raise_epoch()))
     blob = RefusingBlob(MemoryBlob())
-    async with PersistClient(consensus, blob) as client:
+    async with PersistClient(consensus, blob, owner=OURS) as client:
         txns = Txns(client, TXNS)
         await txns.ensure()
         await client.append_all([], also=[register_table(TABLE)])

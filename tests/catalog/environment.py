@@ -11,11 +11,12 @@ from evertide.oracle.durable import DurableOracle
 from evertide.persist.handle import Appended, PersistClient
 from evertide.persist.push.notify import LocalNotifier
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
-from evertide.persist.store.protocol import Blob, Consensus, Store
+from evertide.persist.store.protocol import BlobStore, Consensus, Store
 from evertide.vocab.clock import ManualClock
 from evertide.vocab.ids import Epoch
 from evertide.vocab.timestamp import Timestamp
 from tests.catalog.samples import ENVIRONMENT
+from tests.support.owned import OURS
 
 
 class Environment:
@@ -25,11 +26,11 @@ class Environment:
         self,
         kind: CatalogKind = CatalogKind.PERSIST,
         store: Store | None = None,
-        blob: Blob | None = None,
+        blob: BlobStore | None = None,
     ) -> None:
         self.kind = kind
         self.store: Store = store or MemoryStore()
-        self.blob: Blob = blob or MemoryBlob()
+        self.blob: BlobStore = blob or MemoryBlob()
         self.notifier = LocalNotifier()
         self.clock = ManualClock()
         self._services: list[CatalogService] = []
@@ -48,7 +49,7 @@ class Environment:
         return LogOpenableCatalog(self.store, log_for, ENVIRONMENT, self.clock)
 
     def client_for(self, epoch: Epoch) -> PersistClient:
-        client = PersistClient(self.consensus(epoch), self.blob, notifier=self.notifier)
+        client = PersistClient(self.consensus(epoch), self.blob, notifier=self.notifier, owner=OURS)
         self._clients.append(client)
         return client
 

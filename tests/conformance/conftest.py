@@ -17,7 +17,7 @@ from evertide.persist.store.memory import MemoryBlob, MemoryStore
 from evertide.persist.store.postgres import PostgresStore
 from evertide.persist.store.postgres_pool import Pool
 from evertide.persist.store.postgres_port import PostgresPort
-from evertide.persist.store.protocol import Blob, Consensus, Store
+from evertide.persist.store.protocol import BlobStore, Consensus, Store
 from evertide.persist.store.sqlite import SqliteStore
 from evertide.persist.store.sqlite_writer import Commit
 from evertide.vocab.ids import Epoch
@@ -71,7 +71,7 @@ async def opened_port(request: pytest.FixtureRequest) -> AsyncIterator[OpenedPor
 
 
 @pytest.fixture(params=["memory", "file", "s3", "s3 with files"])
-def blob(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Blob]:
+def blob(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BlobStore]:
     match request.param:
         case "memory":
             yield MemoryBlob()
@@ -90,7 +90,7 @@ class Place:
     """Where an environment may live."""
 
     store: Store
-    blob: Blob
+    blob: BlobStore
     # The same shard states, by a way that loses answers at random.
     unreliable: Callable[[Epoch, random.Random], Consensus]
 
@@ -114,7 +114,7 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
                 await store.close()
         case "postgres and files" | "postgres and s3":
             in_files = request.param == "postgres and files"
-            blob: Blob = FileBlob(tmp_path / "blob")
+            blob: BlobStore = FileBlob(tmp_path / "blob")
             if not in_files:
                 blob = s3_blob(request.getfixturevalue("s3_endpoint"))
             url = request.getfixturevalue("postgres_url")

@@ -5,10 +5,10 @@ from contextlib import suppress
 import pytest
 
 from evertide.persist.faults import BlobMissing
-from evertide.persist.store.protocol import Blob
+from evertide.persist.store.protocol import BlobStore
 
 
-async def test_files_hold_their_values(blob: Blob) -> None:
+async def test_files_hold_their_values(blob: BlobStore) -> None:
     values = {f"shard/{number}.parquet": b"%d" % number for number in range(20)}
     for key, value in values.items():
         await blob.put(key, value)
@@ -17,7 +17,7 @@ async def test_files_hold_their_values(blob: Blob) -> None:
         assert files.keys() == values.keys() or not files
 
 
-async def test_no_file_stands_for_a_value_that_is_gone(blob: Blob) -> None:
+async def test_no_file_stands_for_a_value_that_is_gone(blob: BlobStore) -> None:
     await blob.put("shard/gone", b"1")
     async with blob.localize(["shard/gone"]):
         pass
@@ -29,7 +29,7 @@ async def test_no_file_stands_for_a_value_that_is_gone(blob: Blob) -> None:
         await blob.get("shard/gone")
 
 
-async def test_many_keys_are_all_listed_and_in_order(blob: Blob) -> None:
+async def test_many_keys_are_all_listed_and_in_order(blob: BlobStore) -> None:
     names = [f"shard{number % 3}/{number:04}" for number in range(30)]
     for name in names:
         await blob.put(name, b"")

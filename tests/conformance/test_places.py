@@ -27,6 +27,7 @@ from evertide.vocab.timestamp import EMPTY_FRONTIER, Timeline, Timestamp
 from evertide.vocab.update import Update
 from tests.conformance.conftest import Place
 from tests.persist.racing import DESC, SHARD, append_one, check_rows, commit_one
+from tests.support.owned import OURS
 
 T1, T2, TXNS = ShardId("t1"), ShardId("t2"), ShardId("txns")
 # Beyond what a state holds inline, so that these go to the blob store.
@@ -48,7 +49,7 @@ def write(*numbers: int, diff: int = 1) -> TableWrite:
 @pytest.fixture
 async def client(place: Place) -> AsyncIterator[PersistClient]:
     epoch = await place.store.raise_epoch()
-    async with PersistClient(place.store.consensus(epoch), place.blob) as opened:
+    async with PersistClient(place.store.consensus(epoch), place.blob, owner=OURS) as opened:
         yield opened
 
 
@@ -63,7 +64,7 @@ async def txns(client: PersistClient) -> Txns:
 async def another(place: Place) -> PersistClient:
     """A client as another process of the same generation has it: it knows nothing yet."""
     epoch = await place.store.current_epoch()
-    return PersistClient(place.store.consensus(epoch), place.blob)
+    return PersistClient(place.store.consensus(epoch), place.blob, owner=OURS)
 
 
 async def test_what_is_appended_is_read(place: Place, client: PersistClient) -> None:
@@ -215,7 +216,7 @@ async def test_a_fenced_process_writes_nothing(
         await client.compare_and_append(SHARD, DESC, [one("a", 1, 0)], ts(0), ts(1))
     with pytest.raises(Fenced):
         await client.machine.apply_all([create(ShardId("new"), initial_state())])
-    heir = PersistClient(place.store.consensus(new), place.blob)
+    heir = PersistClient(place.store.consensus(new), place.blob, owner=OURS)
     assert (await heir.state(SHARD)).upper == 0
     assert await Txns(heir, TXNS).upper() == 6
     assert await Txns(heir, TXNS).table_snapshot(T1, DESC, ts(5)) == [one("w", 1, 5)]
@@ -227,7 +228,9 @@ async def test_lost_answers_neither_lose_nor_double_rows(
 ) -> None:
     await client.create_shard(SHARD)
     epoch, rng = await place.store.current_epoch(), random.Random(seed)
-    clients = [PersistClient(place.unreliable(epoch, rng), place.blob) for _ in range(2)]
+    clients = [
+        PersistClient(place.unreliable(epoch, rng), place.blob, owner=OURS) for _ in range(2)
+    ]
 
     async def work(number: int) -> None:
         unlucky = clients[number % 2]

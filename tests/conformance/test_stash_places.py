@@ -24,6 +24,7 @@ from evertide.vocab.timestamp import Timeline, Timestamp
 from evertide.vocab.update import Update
 from tests.conformance.conftest import Place
 from tests.conformance.stash_rows import ITEM, append, row, ts
+from tests.support.owned import OURS
 
 SHARD, DESC = ShardId("s"), relation_desc(("n", INT8))
 
@@ -60,7 +61,8 @@ async def test_whoever_waits_for_the_stash_is_told(place: Place) -> None:
     """By the append itself, whatever else it changes; a refused one is not announced."""
     epoch, stash, notifier = await place.store.raise_epoch(), place.store.stash(), LocalNotifier()
     ours, theirs = (
-        PersistClient(place.store.consensus(epoch), place.blob, notifier=notifier) for _ in range(2)
+        PersistClient(place.store.consensus(epoch), place.blob, notifier=notifier, owner=OURS)
+        for _ in range(2)
     )
     heard: list[ShardId] = []
     notifier.subscribe(lambda ids: heard.extend(ids or ()))
@@ -79,7 +81,7 @@ async def test_whoever_waits_for_the_stash_is_told(place: Place) -> None:
 async def test_shards_and_stash_are_appended_to_at_once(place: Place) -> None:
     """With a claim and without, and with nothing but the stash."""
     epoch, stash = await place.store.raise_epoch(), place.store.stash()
-    client = PersistClient(place.store.consensus(epoch), place.blob)
+    client = PersistClient(place.store.consensus(epoch), place.blob, owner=OURS)
     await stash.ensure([ITEM])
     appender, made = client.appender, create(SHARD, initial_state())
 

@@ -17,6 +17,7 @@ from evertide.persist.handle import Appended
 from evertide.vocab.ids import EnvironmentId
 from tests.catalog.environment import Environment, commit
 from tests.catalog.samples import ENVIRONMENT
+from tests.support.owned import owned
 
 PREFIX = secrets_prefix(ENVIRONMENT)
 
@@ -27,7 +28,8 @@ class Site:
     def __init__(self, environment: Environment, service: CatalogService) -> None:
         self.environment = environment
         self.service = service
-        self.sweeper = SecretSweeper(service, environment.blob, environment.clock, ENVIRONMENT)
+        blob, clock = owned(environment.blob), environment.clock
+        self.sweeper = SecretSweeper(service, blob, clock, ENVIRONMENT)
 
     async def keys(self) -> list[str]:
         return await self.environment.blob.keys()

@@ -19,6 +19,7 @@ from evertide.vocab.datum import Row
 from evertide.vocab.ids import ClusterId, GlobalId, ShardId
 from evertide.vocab.timestamp import Timestamp
 from tests.support.jitter import JitteryConsensus
+from tests.support.owned import OURS
 
 AS_OF = Timestamp(5_000)
 CLUSTER = ClusterId("u1")
@@ -76,6 +77,7 @@ class Site:
             JitteryConsensus(consensus, self.rng) if jittery else consensus,
             self.blob,
             clock=self.clock,
+            owner=OURS,
         )
 
     async def create(self, source: SourceDescription) -> None:

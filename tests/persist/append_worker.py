@@ -15,11 +15,14 @@ from evertide.persist.store.file import FileBlob
 from evertide.persist.store.sqlite import SqliteStore
 from evertide.vocab.ids import Epoch
 from tests.persist.racing import append_one
+from tests.support.owned import OURS
 
 
 async def main(directory: Path, epoch: Epoch, name: str, count: int) -> None:
     store = SqliteStore(directory / "consensus.db")
-    client = PersistClient(store.consensus(epoch), FileBlob(directory / "blob"), grace_s=0.05)
+    client = PersistClient(
+        store.consensus(epoch), FileBlob(directory / "blob"), grace_s=0.05, owner=OURS
+    )
     for number in range(count):
         try:
             await append_one(client, name, number)

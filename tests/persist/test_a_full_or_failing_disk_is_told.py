@@ -101,6 +101,20 @@ async def test_a_name_that_may_not_last_is_taken_back(
     assert _files(tmp_path) == ["before"]
 
 
+async def test_whose_a_directory_is_can_be_read_even_if_its_name_may_not_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without it nobody could open the environment any more."""
+    blob = FileBlob(tmp_path)
+    await blob.write_owner(b"before")
+    with monkeypatch.context() as broken:
+        _directories_fail(broken, [])
+        with pytest.raises(StoreFailing):
+            await blob.write_owner(b"after")
+    assert await blob.read_owner() == b"after"
+    assert not list(tmp_path.rglob(".writing-*"))
+
+
 async def test_a_directory_that_may_not_last_is_synced_by_the_next_who_needs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from evertide.vocab.relation_desc import relation_desc
 from evertide.vocab.sql_type import TEXT
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
+from tests.support.owned import OURS
 from tests.support.refusing import RefusingConsensus
 
 A, B = ShardId("a"), ShardId("b")
@@ -40,7 +41,7 @@ async def test_what_was_appended_before_the_store_was_full_is_readable() -> None
     epoch = await store.raise_epoch()
     consensus = FillingUp(store.consensus(epoch))
     async with (
-        PersistClient(consensus, blob, cache_bytes=0) as client,
+        PersistClient(consensus, blob, cache_bytes=0, owner=OURS) as client,
         PersistClient(store.consensus(epoch), blob) as other,
     ):
         for shard_id in (A, B):

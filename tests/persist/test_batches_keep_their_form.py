@@ -179,7 +179,7 @@ async def new_client() -> PersistClient:
 
 def elsewhere(client: PersistClient) -> PersistClient:
     """Another process, which has nothing in memory."""
-    return PersistClient(client.machine._consensus, client.blob)
+    return PersistClient(client.machine._consensus, client.blob._store)
 
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)

@@ -38,6 +38,7 @@ from evertide.vocab.update import Update
 from tests.persist.racing import DESC, SHARD
 from tests.persist.test_stored_bytes_are_golden import DESC as EVERY_DESC
 from tests.persist.test_stored_bytes_are_golden import STATE_1_BYTES, STATE_2, UPDATES
+from tests.support.owned import owned
 
 PAYLOAD = encode_inline(UPDATES)
 IN_COLUMNS = encode_arrow(columns_to_table(EVERY_DESC, to_columns(UPDATES)))
@@ -184,10 +185,10 @@ async def test_a_merge_names_the_part_and_leaves_everything_as_it_was() -> None:
     before = await client.state(SHARD)
     blob.damage = lambda value: value[:-1]
     with pytest.raises(Corrupt, match=f"shard {SHARD}, part {key}: is damaged"):
-        await compact_shard(client.machine, blob, SHARD, DESC, 0, choose=tuple)
+        await compact_shard(client.machine, owned(blob), SHARD, DESC, 0, choose=tuple)
     await blob.delete(key)
     with pytest.raises(BlobMissing, match=f"shard {SHARD}, part {key} does not exist"):
-        await compact_shard(client.machine, blob, SHARD, DESC, 0, choose=tuple)
+        await compact_shard(client.machine, owned(blob), SHARD, DESC, 0, choose=tuple)
     assert await client.state(SHARD) == before
     assert await blob.keys() == []
 
@@ -206,10 +207,11 @@ async def test_a_missing_part_is_missing_also_while_others_append() -> None:
             moved = upper
             return await super().get(key)
 
-    writer = PersistClient(consensus, Busy())
+    busy = Busy()
+    writer = PersistClient(consensus, busy)
     for read in READS.values():
         with pytest.raises(BlobMissing, match=f"part {key} does not exist"):
-            await asyncio.wait_for(read(PersistClient(consensus, writer.blob)), 60)
+            await asyncio.wait_for(read(PersistClient(consensus, busy)), 60)
 
 
 @each_read

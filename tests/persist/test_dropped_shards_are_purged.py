@@ -40,6 +40,7 @@ from evertide.vocab.ids import GlobalId, ShardId
 from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp
 from evertide.vocab.update import Update
 from tests.persist.racing import DESC
+from tests.support.owned import OURS
 from tests.support.refusing import RefusingConsensus
 
 TABLE, VIEW = ShardId("table"), ShardId("view")
@@ -110,7 +111,7 @@ class Place:
 
     async def open(self) -> "Place":
         self.consensus = self.store.consensus(await self.store.raise_epoch())
-        self.client = PersistClient(self.consensus, self.blob, clock=self.clock)
+        self.client = PersistClient(self.consensus, self.blob, clock=self.clock, owner=OURS)
         self.txns = Txns(self.client, ShardId("txns"))
         await self.txns.ensure()
         await self.client.append_all([], also=[register_table(TABLE)])

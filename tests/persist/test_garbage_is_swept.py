@@ -46,6 +46,7 @@ from evertide.vocab.ids import ShardId
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
 from tests.persist.racing import DESC, SHARD
+from tests.support.owned import OURS
 
 HOUR_MS = 3_600_000
 GRACE_MS = 600_000
@@ -75,7 +76,8 @@ class Place:
         return self
 
     def new_client(self) -> PersistClient:
-        return PersistClient(self.store.consensus(self.epoch), self.blob, clock=self.clock)
+        consensus = self.store.consensus(self.epoch)
+        return PersistClient(consensus, self.blob, clock=self.clock, owner=OURS)
 
     def new_sweeper(self, times: SweepTimes) -> Sweeper:
         consensus = self.store.consensus(self.epoch)
@@ -127,7 +129,7 @@ async def test_what_was_replaced_stays_for_readers_as_long_as_they_may_need_it()
     place.clock.advance(100 * HOUR_MS)
     assert await place.sweep() == []
     merged = await compact_shard(
-        place.client.machine, place.blob, SHARD, DESC, place.clock.now_ms(), choose=tuple
+        place.client.machine, place.client.blob, SHARD, DESC, place.clock.now_ms(), choose=tuple
     )
     assert merged is not None
     assert await place.sweep() == []
@@ -167,7 +169,7 @@ async def test_an_append_whose_part_waited_too_long_is_refused(
             late = time.time_ns() + (MAX_AGE_MS + 1) * 1_000_000
             monkeypatch.setattr(time, "time_ns", lambda: late)
 
-    client = PersistClient(place.store.consensus(place.epoch), SlowBlob())
+    client = PersistClient(place.store.consensus(place.epoch), SlowBlob(), owner=OURS)
     rows = [Update((f"row {i}", i), ts(0), 1) for i in range(10_000)]
     with pytest.raises(StaleParts):
         await client.compare_and_append(SHARD, DESC, rows, ts(0), ts(1))
@@ -193,7 +195,7 @@ async def test_a_part_is_not_taken_from_under_a_change_that_is_on_its_way(
     place = await Place().open()
     slow = HeldConsensus(place.store._cells, place.epoch)
     slow.held = asyncio.Event()
-    client = PersistClient(slow, place.blob)
+    client = PersistClient(slow, place.blob, owner=OURS)
     rows = [Update((f"row {i}", i), ts(0), 1) for i in range(10_000)]
     append = asyncio.create_task(client.compare_and_append(SHARD, DESC, rows, ts(0), ts(1)))
     while not await place.blob.keys():
@@ -282,7 +284,9 @@ async def test_replaced_parts_are_deleted_by_whoever_replaced_them() -> None:
     await place.append(1)
     before = await place.blob.keys()
     sizes = MergeSizes(fanout=2, newest_batches=0)
-    keen = Maintenance(place.client.machine, place.blob, place.clock, grace_s=0.05, sizes=sizes)
+    keen = Maintenance(
+        place.client.machine, place.client.blob, place.clock, grace_s=0.05, sizes=sizes
+    )
     keen.request(SHARD, DESC)
     await keen.idle()
     kept = set(await place.blob.keys()) - set(before)
@@ -311,7 +315,7 @@ async def test_sweeps_go_on_after_trouble_and_end_with_the_generation() -> None:
             await place.blob.delete(key)
 
     consensus = place.store.consensus(place.epoch)
-    client = PersistClient(consensus, FailingBlob())
+    client = PersistClient(consensus, FailingBlob(), owner=OURS)
     at_once = SweepTimes(pause_s=0, unreferenced_ms=0, old_ms=HOUR_MS)
     running = asyncio.create_task(Sweeper(client, consensus, place.clock, at_once).run())
     while await place.blob.keys():
@@ -364,6 +368,21 @@ async def test_what_a_killed_process_was_writing_goes_when_it_is_old(tmp_path: P
     place.clock.advance(120_000)
     assert (await place.sweeper.sweep_once()).unfinished == 1
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == sorted(whole)
+
+
+async def test_what_a_killed_process_was_writing_is_in_nobodys_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In containers the next process has the same number, and it writes as its first thing what
+    the one before did."""
+    killed = [sys.executable, "-c", KILLED, str(tmp_path)]
+    process = subprocess.Popen(killed)
+    assert process.wait(60) == -signal.SIGKILL
+    (left,) = tmp_path.rglob(".writing-*")
+    monkeypatch.setattr(os, "getpid", lambda: process.pid)
+    await FileBlob(tmp_path).put("s1/key", b"whole")
+    assert await FileBlob(tmp_path).get("s1/key") == b"whole"
+    assert left.exists()
 
 
 async def test_a_put_whose_file_was_taken_for_left_behind_fails_and_leaves_nothing(

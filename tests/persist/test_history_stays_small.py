@@ -34,6 +34,7 @@ from evertide.vocab.ids import ShardId
 from evertide.vocab.timestamp import MIN_TS, Timestamp
 from evertide.vocab.update import Update
 from tests.persist.racing import DESC, SHARD
+from tests.support.owned import OURS
 
 
 def ts(value: int) -> Timestamp:
@@ -248,7 +249,7 @@ async def test_large_appends_become_parts_that_spark_can_read(tmp_path: Path) ->
 
 async def test_a_refused_append_leaves_no_part(tmp_path: Path) -> None:
     store, blob = MemoryStore(), FileBlob(tmp_path)
-    client = PersistClient(store.consensus(await store.raise_epoch()), blob)
+    client = PersistClient(store.consensus(await store.raise_epoch()), blob, owner=OURS)
     await client.create_shard(SHARD)
     rows = [Update((f"row {i}", i), ts(5), 1) for i in range(10_000)]
     append = Append(SHARD, DESC, rows, ts(5), ts(6))
@@ -269,12 +270,12 @@ async def test_a_merge_gives_way_to_a_hold_taken_meanwhile() -> None:
             return await super().get(key)
 
     blob = HoldingBlob()
-    client = PersistClient(consensus, blob)
+    client = PersistClient(consensus, blob, owner=OURS)
     await client.create_shard(SHARD, since_lag=0)
     rows = [Update((f"row {i}", i), ts(0), 1) for i in range(10_000)]
     await client.compare_and_append(SHARD, DESC, rows, ts(0), ts(1))
     await client.compare_and_append(SHARD, DESC, [], ts(1), ts(9))
-    done = await compact_shard(client.machine, blob, SHARD, DESC, 0, choose=tuple)
+    done = await compact_shard(client.machine, client.blob, SHARD, DESC, 0, choose=tuple)
     assert done is None
     state = await client.state(SHARD)
     assert state.since <= 1

@@ -34,6 +34,7 @@ from evertide.vocab.sql_type import INT8, TEXT
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
 from tests.persist.racing import DESC, SHARD
+from tests.support.owned import OURS
 
 KB = 1024
 SIZES = MergeSizes(newest_batches=0, part_bytes=32 * KB, step_bytes=64 * KB)
@@ -70,12 +71,15 @@ class Place:
     async def open(self) -> "Place":
         self.epoch = await self.store.raise_epoch()
         self.client = self.new_client()
-        self.maintenance = Maintenance(self.client.machine, self.blob, self.clock, sizes=SIZES)
+        self.maintenance = Maintenance(
+            self.client.machine, self.client.blob, self.clock, sizes=SIZES
+        )
         await self.client.create_shard(SHARD, since_lag=0)
         return self
 
     def new_client(self) -> PersistClient:
-        return PersistClient(self.store.consensus(self.epoch), self.blob, clock=self.clock)
+        consensus = self.store.consensus(self.epoch)
+        return PersistClient(consensus, self.blob, clock=self.clock, owner=OURS)
 
     async def append(self, rows: int, batches: int = 1, diff: int = 1) -> None:
         for _ in range(batches):
@@ -93,7 +97,7 @@ class Place:
 
         now_ms = self.clock.now_ms()
         return await compact_shard(
-            client.machine, self.blob, SHARD, DESC, now_ms, choose=choose, sizes=sizes
+            client.machine, client.blob, SHARD, DESC, now_ms, choose=choose, sizes=sizes
         )
 
     async def maintain(self) -> None:

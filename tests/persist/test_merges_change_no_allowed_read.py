@@ -37,6 +37,7 @@ from evertide.vocab.relation_desc import RelationDesc, relation_desc
 from evertide.vocab.sql_type import FLOAT4, FLOAT8, INT8, INTERVAL, NUMERIC, TEXT, array_of
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
+from tests.support.owned import OURS
 
 SHARD = ShardId("s1")
 ERROR = '["22012","division by zero"]'
@@ -97,7 +98,7 @@ class History:
 
     async def open(self, lag: int) -> None:
         consensus = self.store.consensus(await self.store.raise_epoch())
-        self.client = PersistClient(consensus, self.blob)
+        self.client = PersistClient(consensus, self.blob, owner=OURS)
         self.reader = PersistClient(consensus, self.blob, cache_bytes=0)
         await self.client.create_shard(SHARD, since_lag=lag)
 
@@ -131,13 +132,13 @@ class History:
             done = await self.merge_once()
             if done is None:
                 return
-            await prepare.discard(self.blob, done.garbage)
+            await prepare.discard(self.client.blob, done.garbage)
         raise AssertionError("merges do not come to an end")
 
     async def merge_once(self) -> Compacted | None:
         before = await self.client.state(SHARD)
         done = await compact_shard(
-            self.client.machine, self.blob, SHARD, self.desc, 0, sizes=self.sizes
+            self.client.machine, self.client.blob, SHARD, self.desc, 0, sizes=self.sizes
         )
         after = await self.client.state(SHARD)
         assert before.since <= after.since <= allowed_since(before, 0)
@@ -234,8 +235,8 @@ async def test_a_batch_of_many_parts_has_equal_rows_in_one_of_them() -> None:
         await history.open(lag=0)
         for number in range(40):
             await history.append(1, [(number % (len(rows) + 1), 0, 1 + number % 3)])
-        machine = history.client.machine
-        assert await compact_shard(machine, history.blob, SHARD, desc, 0, choose=tuple, sizes=sizes)
+        machine, blob = history.client.machine, history.client.blob
+        assert await compact_shard(machine, blob, SHARD, desc, 0, choose=tuple, sizes=sizes)
         (batch,) = (await history.client.state(SHARD)).batches
         assert batch.rows == len(rows) + 1
         assert len(batch.parts) > 2

@@ -25,6 +25,7 @@ from evertide.vocab.clock import ManualClock
 from evertide.vocab.ids import Epoch
 from evertide.vocab.timestamp import Timestamp
 from tests.persist.racing import DESC, SHARD, check_rows, first_line
+from tests.support.owned import OURS
 
 ROOT = Path(__file__).parent.parent.parent
 MANY = 1_000_000
@@ -85,7 +86,7 @@ async def test_a_killed_writer_keeps_what_it_acknowledged(tmp_path: Path) -> Non
         check_rows(found, told, {(n, i) for n in names for i in range(5_000)})
     assert len(told) >= len(names), "each was told of one at least"
     consensus = store.consensus(epoch)
-    client = PersistClient(consensus, blob)
+    client = PersistClient(consensus, blob, owner=OURS)
     at_once = SweepTimes(unreferenced_ms=0, old_ms=0)
     sweeper = Sweeper(client, consensus, ManualClock(time.time_ns() // 1_000_000 + 10_000), at_once)
     await sweeper.sweep_once()

@@ -26,6 +26,7 @@ from tests.persist.racing import (
     commit_one,
 )
 from tests.support.jitter import JitteryConsensus
+from tests.support.owned import OURS
 
 TABLES = [ShardId("t1"), ShardId("t2")]
 
@@ -44,7 +45,7 @@ class Simulation:
 
     def client(self) -> PersistClient:
         jittery = JitteryConsensus(self.store.consensus(self.epoch), self.rng)
-        return PersistClient(jittery, self.blob)
+        return PersistClient(jittery, self.blob, owner=OURS)
 
     async def write(self, writer: str, count: int, tables: bool) -> None:
         client = self.client()
@@ -79,7 +80,7 @@ class Simulation:
                 return tuple(batches[start : start + length])
 
             shard_id = self.rng.choice(shard_ids)
-            await compact_shard(client.machine, self.blob, shard_id, DESC, 0, choose=choose)
+            await compact_shard(client.machine, client.blob, shard_id, DESC, 0, choose=choose)
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -33,6 +33,7 @@ from evertide.vocab.relation_desc import ColumnDesc, RelationDesc, relation_desc
 from evertide.vocab.sql_type import FLOAT8, INT4, INT8, INTERVAL, NUMERIC, TEXT, array_of
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
+from tests.support.owned import OURS
 
 SHARD = ShardId("s1")
 COLUMNS = (
@@ -93,7 +94,7 @@ class Run:
 
     async def __call__(self, script: Sequence[tuple]) -> None:
         self.consensus = self.store.consensus(await self.store.raise_epoch())
-        async with PersistClient(self.consensus, self.blob) as self.client:
+        async with PersistClient(self.consensus, self.blob, owner=OURS) as self.client:
             await self.client.create_shard(SHARD, since_lag=self.lag)
             for name, *arguments in script:
                 await getattr(self, f"do_{name}")(*arguments)
@@ -124,10 +125,10 @@ class Run:
         sizes = MergeSizes(part_bytes=2048 >> 2 * buckets, step_bytes=2048 >> 2 * buckets)
         client, desc = self.client, VERSIONS[merger]
         done = await compact_shard(
-            client.machine, self.blob, SHARD, desc, 0, choose=choose, sizes=sizes
+            client.machine, client.blob, SHARD, desc, 0, choose=choose, sizes=sizes
         )
         if done is not None:
-            await prepare.discard(self.blob, done.garbage)
+            await prepare.discard(client.blob, done.garbage)
 
     async def do_read(self, reader: int, back: int) -> None:
         desc, as_of = VERSIONS[reader], Timestamp(max(self.upper - 1 - back, 0))
@@ -265,7 +266,7 @@ async def test_a_reader_that_expects_other_types_gets_no_rows(rows: int) -> None
         await append(client, WIDE, [(i, "x") for i in range(rows)])
         for desc in (relation_desc(("a", TEXT)), relation_desc(("a", INT8), ("b", INT8))):
             with pytest.raises(Corrupt, match=f"shard {SHARD}"):
-                await PersistClient(client.machine._consensus, client.blob).snapshot(
+                await PersistClient(client.machine._consensus, client.blob._store).snapshot(
                     SHARD, desc, Timestamp(0)
                 )
 

@@ -142,8 +142,8 @@ async def test_batches_outside_are_not_even_fetched() -> None:
     assert (await snapshot_table(client, SHARD, DESC, ts(19))).num_rows == len(updates)
     assert len(await client.read_updates(SHARD, DESC, ts(0), ts(20))) == len(updates)
     await client.blob.put("s1/2-b.parquet", value)
-    await client.blob.delete("s1/1-a.parquet")
-    fresh = PersistClient(client.machine._consensus, client.blob)
+    await client.blob._store.delete("s1/1-a.parquet")
+    fresh = PersistClient(client.machine._consensus, client.blob._store)
     assert len(await fresh.read_updates(SHARD, DESC, ts(20), ts(21))) == len(updates)
 
 

@@ -35,6 +35,7 @@ from evertide.vocab.relation_desc import relation_desc
 from evertide.vocab.sql_type import FLOAT8, INT8, INTERVAL, NUMERIC, TEXT, array_of
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
+from tests.support.owned import OURS
 
 SHARD = ShardId("s1")
 FLAT = relation_desc(("f", FLOAT8), ("n", NUMERIC), ("t", TEXT), ("i", INTERVAL))
@@ -101,7 +102,7 @@ class Run:
 
     async def __call__(self, script: Script) -> None:
         self.consensus = self.store.consensus(await self.store.raise_epoch())
-        self.client = PersistClient(self.consensus, self.blob)
+        self.client = PersistClient(self.consensus, self.blob, owner=OURS)
         await self.client.create_shard(SHARD, since_lag=self.lag)
         for name, *arguments in script:
             await getattr(self, f"do_{name}")(*arguments)
@@ -130,9 +131,9 @@ class Run:
             return tuple(batches[start : start + count])
 
         machine = self.client.machine
-        done = await compact_shard(machine, self.blob, SHARD, self.desc, 0, choose=choose)
+        done = await compact_shard(machine, self.client.blob, SHARD, self.desc, 0, choose=choose)
         if done is not None:
-            await prepare.discard(self.blob, done.garbage)
+            await prepare.discard(self.client.blob, done.garbage)
 
     async def do_read(self, back: int, _: int) -> None:
         as_of = Timestamp(max(self.model.upper - 1 - back, 0))

@@ -17,10 +17,11 @@ from evertide.persist.spark_input import PartFiles, part_files
 from evertide.persist.store.file import FileBlob
 from evertide.persist.store.local_cache import CachedBlob
 from evertide.persist.store.memory import MemoryBlob, MemoryStore
-from evertide.persist.store.protocol import Blob
+from evertide.persist.store.protocol import BlobStore
 from evertide.vocab.ids import ShardId
 from evertide.vocab.timestamp import Timestamp
 from tests.persist.racing import DESC, SHARD
+from tests.support.owned import OURS, owned
 from tests.support.parts import append_part, blob_parts, flip_a_byte, replace_parts
 from tests.support.s3 import s3_blob
 
@@ -32,10 +33,10 @@ def rows(start: int) -> list[tuple[str, int]]:
     return [(f"row {number}", number) for number in range(start, start + ROWS)]
 
 
-async def client_with_parts(blob: Blob, count: int = 2) -> PersistClient:
+async def client_with_parts(blob: BlobStore, count: int = 2) -> PersistClient:
     """Two shards of so many parts each."""
     store = MemoryStore()
-    client = PersistClient(store.consensus(await store.raise_epoch()), blob)
+    client = PersistClient(store.consensus(await store.raise_epoch()), blob, owner=OURS)
     for shard_id in (SHARD, OTHER):
         await client.create_shard(shard_id)
         for number in range(count):
@@ -56,7 +57,7 @@ def numbers(files: PartFiles) -> list[int]:
 
 async def test_files_hold_the_shard(tmp_path: Path, s3_endpoint: str) -> None:
     cached = CachedBlob(s3_blob(s3_endpoint), tmp_path / "cache", 10**9)
-    blobs: list[tuple[Blob, bool]] = [
+    blobs: list[tuple[BlobStore, bool]] = [
         (MemoryBlob(), False),
         (s3_blob(s3_endpoint), False),
         (FileBlob(tmp_path / "blob"), True),
@@ -103,7 +104,7 @@ async def test_a_part_damaged_in_the_object_store_is_named(
     value = await inner.get(damaged.key)
     await inner.put(damaged.key, value[:-1] + bytes([value[-1] ^ 1]))
     cached = CachedBlob(inner, tmp_path / "cache", 10**9)
-    writer.blob = cached
+    writer.blob = owned(cached)
     with pytest.raises(Corrupt, match=damaged.key):
         async with part_files(writer, SHARD, DESC, await last_ts(writer)):
             pass

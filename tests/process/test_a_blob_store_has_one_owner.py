@@ -2,6 +2,7 @@
 environment leaves the original alone.
 """
 
+import json
 import os
 import shutil
 import sqlite3
@@ -23,8 +24,11 @@ def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 def test_another_blob_store_is_refused_before_anything_is_fenced(tmp_path: Path) -> None:
     data, other = tmp_path / "data", tmp_path / "other"
-    with running_server(other):
-        pass
+    with running_server(other) as ending:
+        owner = other / "blob" / "environment"
+        assert json.loads(owner.read_bytes())["counter"] == 1
+        assert ending.stop() == 0
+        assert json.loads(owner.read_bytes())["counter"] == 2, "a copy made before it is an old one"
     with running_server(data) as server, server.connect() as connection:
         connection.execute("CREATE TABLE t (a int)")
         consensus, blobs = f"sqlite:{data}/consensus.db", (f"{other}/blob", f"{tmp_path}/new")

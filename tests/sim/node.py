@@ -34,6 +34,7 @@ from tests.sim.history import Readings, require
 from tests.sim.loop import Process, SimLoop
 from tests.sim.network import Hub, ProcessNotifier
 from tests.sim.store import SimBlob, SimStore
+from tests.support.owned import OURS
 
 Role: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
@@ -145,6 +146,7 @@ class Node:
             notifier=ProcessNotifier(place.hub, process),
             grace_s=place.grace_s,
             cache_bytes=place.cache_bytes,
+            owner=OURS,
         )
         self.client.leases = Leases(self.client.machine, self.clock, lease_ms=LEASE_MS)
         self.oracle = self._oracle(generation)

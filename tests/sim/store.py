@@ -24,6 +24,7 @@ from evertide.persist.store.attempts import (
 )
 from evertide.persist.store.memory import MemoryStore
 from evertide.persist.store.protocol import (
+    OWNER_KEY,
     AllSet,
     ChangeOutcome,
     CompareAndSet,
@@ -307,6 +308,12 @@ class SimBlob:
 
     async def remove_unfinished(self, before_ms: int) -> int:  # noqa: ARG002 - there is nothing
         return 0
+
+    async def read_owner(self) -> bytes | None:
+        return await self._call("read owner", lambda: self._values.get(OWNER_KEY))
+
+    async def write_owner(self, value: bytes) -> None:
+        await self._call("write owner", lambda: self._values.update({OWNER_KEY: value}))
 
     def local_path(self, key: str) -> Path | None:  # noqa: ARG002 - nothing lies in a file
         return None

@@ -29,7 +29,7 @@ async def compact_some(client: Client, shard_ids: Sequence[ShardId], part_bytes:
     try:
         done = await compact_shard(
             node.client.machine,
-            node.place.blob,
+            node.client.blob,
             shard_id,
             desc_of(shard_id),
             node.clock.now_ms(),
@@ -45,7 +45,7 @@ async def compact_some(client: Client, shard_ids: Sequence[ShardId], part_bytes:
 async def _collect(client: Client, garbage: Sequence[Part]) -> None:
     await asyncio.sleep(client.node.place.grace_s)
     try:
-        await discard(client.node.place.blob, garbage)
+        await discard(client.node.client.blob, garbage)
     except StoreFailing:
         pass  # the sweeper finds it
 

@@ -25,6 +25,7 @@ from evertide.vocab.ids import ClusterId, GlobalId, ShardId
 from evertide.vocab.relation_desc import relation_desc
 from evertide.vocab.sql_type import TEXT
 from evertide.vocab.timestamp import Timestamp
+from tests.support.owned import OURS
 from tests.support.refusing import RefusingBlob, RefusingConsensus
 
 DESC = relation_desc(("a", TEXT))
@@ -91,7 +92,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
     store, memory = MemoryStore(), MemoryBlob()
     consensus = RefusingConsensus(store.consensus(await store.raise_epoch()))
     blob = RefusingBlob(memory)
-    async with PersistClient(consensus, blob, cache_bytes=0) as client:
+    async with PersistClient(consensus, blob, cache_bytes=0, owner=OURS) as client:
         txns = Txns(client, ShardId("txns"))
         await txns.ensure()
         descriptions = {GlobalId(f"{name} view"): _description(name) for name in (SMALL, WIDE)}

@@ -23,7 +23,7 @@ from evertide.persist.spark_input import PartFiles
 from evertide.persist.store.file import FileBlob
 from evertide.persist.store.local_cache import CachedBlob
 from evertide.persist.store.memory import MemoryStore
-from evertide.persist.store.protocol import Blob
+from evertide.persist.store.protocol import BlobStore
 from evertide.persist.txn import Txns
 from evertide.spark.building.hydrate import recompute
 from evertide.spark.building.part_jobs import MAX_ATTEMPTS, over_parts
@@ -35,6 +35,7 @@ from evertide.vocab.relation_desc import relation_desc
 from evertide.vocab.sql_type import INT8, TEXT
 from evertide.vocab.timestamp import Timestamp
 from tests.spark.built import Built, build
+from tests.support.owned import OURS
 from tests.support.parts import append_part, blob_parts, flip_a_byte, replace_parts
 from tests.support.s3 import s3_blob
 
@@ -98,7 +99,7 @@ EVERYTHING = list(range(ROWS * PARTS))
 
 
 @pytest.fixture(params=["file", "s3"])
-def blob(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Blob]:
+def blob(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BlobStore]:
     if request.param == "file":
         yield FileBlob(tmp_path / "blob")
         return
@@ -108,13 +109,13 @@ def blob(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Blob]:
 
 
 @pytest.fixture
-async def fixture(blob: Blob, spark_jobs: SparkJobs) -> Fixture:
+async def fixture(blob: BlobStore, spark_jobs: SparkJobs) -> Fixture:
     return await stored(blob, spark_jobs)
 
 
-async def stored(blob: Blob, jobs: SparkJobs) -> Fixture:
+async def stored(blob: BlobStore, jobs: SparkJobs) -> Fixture:
     store = MemoryStore()
-    client = PersistClient(store.consensus(await store.raise_epoch()), blob)
+    client = PersistClient(store.consensus(await store.raise_epoch()), blob, owner=OURS)
     made = Fixture(client, jobs)
     await made.storage._txns.ensure()
     for collection in (BIDS, OTHER):
@@ -152,7 +153,7 @@ async def test_parts_replaced_under_a_job_do_not_fail_it(fixture: Fixture) -> No
 
     assert numbers(await fixture.query(meanwhile=meanwhile)) == EVERYTHING
     # Copies of an object store's parts stay; files of the store itself do not.
-    is_file = isinstance(fixture.client.blob, FileBlob)
+    is_file = isinstance(fixture.client.blob._store, FileBlob)
     assert fixture.attempts == (MAX_ATTEMPTS if is_file else 1)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from evertide.persist.faults import PersistFault
 from evertide.persist.store.protocol import (
     AppliedWrite,
-    Blob,
+    BlobStore,
     ChangeOutcome,
     ClaimedWrite,
     CompareAndSet,
@@ -96,7 +96,7 @@ class BreakingConsensus(RefusingConsensus):
 class RefusingBlob:
     """Raises `fault` instead of storing anything; counts what it was asked."""
 
-    def __init__(self, inner: Blob) -> None:
+    def __init__(self, inner: BlobStore) -> None:
         self._inner = inner
         self.fault: PersistFault | None = None
         self.puts = 0
@@ -118,6 +118,12 @@ class RefusingBlob:
 
     async def remove_unfinished(self, before_ms: int) -> int:
         return await self._inner.remove_unfinished(before_ms)
+
+    async def read_owner(self) -> bytes | None:
+        return await self._inner.read_owner()
+
+    async def write_owner(self, value: bytes) -> None:
+        await self._inner.write_owner(value)
 
     def local_path(self, key: str) -> Path | None:
         return self._inner.local_path(key)

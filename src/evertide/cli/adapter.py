@@ -168,7 +168,8 @@ async def serve_adapter(boot: Boot, *, watch_parent: bool = True) -> int:
     runtime = Path(boot.runtime)
     cache = runtime / f"cache-adapter-{boot.index if watch_parent else os.getpid()}"
     async with notifying(boot.config, runtime) as notifier:
-        process = AdapterProcess(boot, await join_generation(boot, cache, notifier))
+        opened = await join_generation(boot, cache, notifier, by_hand=not watch_parent)
+        process = AdapterProcess(boot, opened)
         try:
             line = await process.start()
             if watch_parent:

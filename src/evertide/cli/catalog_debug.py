@@ -49,7 +49,7 @@ from evertide.cli.stores import (
 from evertide.persist.faults import PersistFault
 from evertide.persist.push.notify import LocalNotifier
 from evertide.persist.store.overlay import OverlayBlob
-from evertide.persist.store.protocol import Blob, Store
+from evertide.persist.store.protocol import BlobStore, Store
 from evertide.sql.parser.entry import parse_statement
 from evertide.sql.syntax.definition import (
     CreateIndexStatement,
@@ -139,7 +139,7 @@ async def _original(config: Config) -> AsyncIterator[CatalogPlace]:
 
 @asynccontextmanager
 async def _opened(
-    config: Config, store: Store, blob_over: Callable[[Blob], Blob]
+    config: Config, store: Store, blob_over: Callable[[BlobStore], BlobStore]
 ) -> AsyncIterator[CatalogPlace]:
     with tempfile.TemporaryDirectory(prefix="evertide-") as cache:
         stores = Stores(store, None, blob_over(_blob(config, Path(cache))))
@@ -150,7 +150,7 @@ async def _opened(
             await clients.keep_only(Epoch(-1))
 
 
-def _blob(config: Config, cache: Path) -> Blob:
+def _blob(config: Config, cache: Path) -> BlobStore:
     if not is_s3(config.blob) and not store_path(config.blob, "file").is_dir():
         raise UsageError(f"--blob {config.blob}: there is no such directory")
     return open_blob(config, cache)

@@ -5,7 +5,7 @@ A module of its own because it loads most of the program, and adapters load the 
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from evertide.cli.child import until_stopped
@@ -14,7 +14,11 @@ from evertide.cli.replicas import ReplicaKeeper
 from evertide.cli.runtime import announce_runtime, announce_sizes, find_runtime, remove_runtime
 from evertide.cli.stores import Opened, notifying, open_generation
 from evertide.controller.storage_usage import StorageUsageKeeper
+from evertide.persist.faults import PersistFault
 from evertide.persist.push.notify import Notifier
+
+# A store that does not answer is not waited for: the end is taken for a kill then.
+_END_S = 3.0
 
 
 class Generation:
@@ -46,6 +50,7 @@ class Generation:
             asyncio.shield(failed),
             opened.sweeper().run(),
             opened.secret_sweeper().run(),
+            opened.stores.ownership.run(),
             StorageUsageKeeper(opened.catalog, opened.persist, opened.clock).run(),
             opened.catalog.wait_failed(),
             stopped=stopped,
@@ -64,8 +69,16 @@ async def opened_generation(config: Config, runtime: Path) -> AsyncIterator[Gene
         opened = await _open(config, runtime, notifier)
         try:
             yield Generation(config, opened, runtime)
+            await _end(opened)
         finally:
             await opened.close()
+
+
+async def _end(opened: Opened) -> None:
+    """Say that it was an end, once no child writes any more."""
+    with suppress(PersistFault, TimeoutError):
+        async with asyncio.timeout(_END_S):
+            await opened.stores.ownership.end()
 
 
 async def _open(config: Config, runtime: Path, notifier: Notifier) -> Opened:

@@ -5,7 +5,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +15,7 @@ from evertide.adapter.writing.committer import AskingCommitter, ClaimingCommitte
 from evertide.catalog.durable.place import CatalogKind, CatalogPlace, WrongCatalog, check_kind
 from evertide.catalog.durable.protocol import IncompatibleVersion, WritableCatalog
 from evertide.catalog.service import CatalogService
-from evertide.cli.blob_owner import check_blob_owner, is_unmarked, mark_blob
+from evertide.cli.blob_owner import check_blob_owner, open_blob_store
 from evertide.cli.config import (
     Boot,
     Config,
@@ -34,12 +34,13 @@ from evertide.oracle.protocol import TimestampOracle
 from evertide.oracle.split import SplitOracle
 from evertide.persist.faults import StoreUnreachable
 from evertide.persist.handle import PersistClient
+from evertide.persist.owner import Ownership
 from evertide.persist.push.hub import HubClient
 from evertide.persist.push.notify import Notifier
 from evertide.persist.store.attempts import PATIENCE_S
 from evertide.persist.store.file import FileBlob
 from evertide.persist.store.memory import MemoryStore
-from evertide.persist.store.protocol import Blob, Store
+from evertide.persist.store.protocol import BlobStore, Store
 from evertide.persist.store.sqlite import SqliteStore
 from evertide.persist.store.sqlite_copy import copy_sqlite
 from evertide.persist.txn import Txns
@@ -101,10 +102,10 @@ def _remote() -> ModuleType:
     return import_module("evertide.cli.remote")
 
 
-def open_blob(config: Config, cache: Path) -> Blob:
+def open_blob(config: Config, cache: Path) -> BlobStore:
     """The blob store that the flags name; `cache` is a directory of this process alone."""
     if is_s3(config.blob):
-        bucket: Blob = _remote().open_bucket(config.blob, cache)
+        bucket: BlobStore = _remote().open_bucket(config.blob, cache)
         return bucket
     return FileBlob(store_path(config.blob, "file"))
 
@@ -137,7 +138,11 @@ class Stores:
     consensus: Store
     # None: the timelines live in the consensus store.
     oracle: Store | None
-    blob: Blob
+    blob: BlobStore
+    ownership: Ownership = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ownership = Ownership(self.consensus, self.blob)
 
     async def close(self) -> None:
         """Finish what is queued, then let go."""
@@ -216,7 +221,7 @@ class Opened:
     def secret_sweeper(self) -> SecretSweeper:
         """What removes values of secrets that the catalog does not name; the same process does."""
         return SecretSweeper(
-            self.catalog, self.stores.blob, self.clock, self.generation.environment
+            self.catalog, self.persist.blob, self.clock, self.generation.environment
         )
 
     def committer(self) -> Committer:
@@ -248,7 +253,11 @@ class Clients:
         if epoch not in self._made:
             consensus = self._stores.consensus.consensus(epoch)
             self._made[epoch] = PersistClient(
-                consensus, self._stores.blob, clock=self._clock, notifier=self._notifier
+                consensus,
+                self._stores.blob,
+                clock=self._clock,
+                notifier=self._notifier,
+                owner=self._stores.ownership,
             )
         return self._made[epoch]
 
@@ -287,14 +296,15 @@ async def open_generation(config: Config, cache: Path, notifier: Notifier) -> Op
     clock, stores = SystemClock(), await open_stores(config, cache)
     await check_blob(config)
     environment = await environment_id(config, stores.consensus)
-    unmarked = await is_unmarked(config, stores.consensus, stores.blob, environment)
+    await check_blob_owner(config, stores.consensus, stores.blob, environment)
     oracle_name = await _oracle_name(stores)
     clients = Clients(stores, clock, notifier)
     place = CatalogPlace(stores.consensus, clients.client_for, environment)
     durable, oracle_epoch = await _open_catalog(config, stores, place, clock)
     await clients.keep_only(durable.epoch)
-    if unmarked:
-        await mark_blob(stores.consensus, stores.blob, environment, durable.epoch)
+    await open_blob_store(
+        config, stores.consensus, stores.blob, stores.ownership, environment, durable.epoch
+    )
     await stores.consensus.set_note(durable.epoch, _ORACLE_NOTE, oracle_name)
     opened = await _opened(durable, oracle_epoch, stores, clients, environment)
     await _catch_up(opened)
@@ -326,16 +336,24 @@ async def _open_catalog(
     return durable, oracle_epoch
 
 
-async def join_generation(boot: Boot, cache: Path, notifier: Notifier) -> Opened:
-    """Work in a generation that is open already; fails if it has been fenced meanwhile."""
+async def join_generation(
+    boot: Boot, cache: Path, notifier: Notifier, *, by_hand: bool = False
+) -> Opened:
+    """Work in a generation that is open already; fails if it has been fenced meanwhile.
+
+    What joins `by_hand` draws no incarnation: over a copy of consensus that nobody has opened it
+    would pass for the original's. So it leaves what it might delete to the supervisor's sweep.
+    """
     clock, stores = SystemClock(), await _open_patiently(boot.config, cache)
     clients = Clients(stores, clock, notifier)
     environment = EnvironmentId(boot.environment_id)
-    await check_blob_owner(boot.config, stores.blob, environment)
+    await check_blob_owner(boot.config, stores.consensus, stores.blob, environment, opens=False)
     place = CatalogPlace(stores.consensus, clients.client_for, environment)
     await check_catalog(boot.config, place)
     durable = await place.openable(clock).join(Epoch(boot.epoch))
     await place.check_joined()
+    if not by_hand:
+        await stores.ownership.join(durable.epoch)
     own = await _oracle_name(stores)
     if await stores.consensus.note(_ORACLE_NOTE, own) != own:
         # Its reads would miss others' writes, and theirs its own.

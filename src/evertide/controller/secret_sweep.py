@@ -17,8 +17,8 @@ import structlog
 from evertide.catalog.service import CatalogService
 from evertide.catalog.snapshot import Snapshot
 from evertide.persist.handle import Appended, Refused
+from evertide.persist.owned_blob import OwnedBlob
 from evertide.persist.state import UpperMismatch
-from evertide.persist.store.protocol import Blob
 from evertide.persist.upkeep.maintenance import GARBAGE_GRACE_S
 from evertide.persist.upkeep.sweep import again_and_again
 from evertide.vocab.clock import Clock
@@ -60,7 +60,7 @@ class SecretSweeper:
     def __init__(
         self,
         catalog: CatalogService,
-        blob: Blob,
+        blob: OwnedBlob,
         clock: Clock,
         environment_id: EnvironmentId,
         spared_ms: int = SPARED_MS,
@@ -86,8 +86,8 @@ class SecretSweeper:
             return 0
         settled = await settled_after(self._catalog, snapshot.upper)
         garbage = sorted(old - named_values(settled))
-        for key in garbage:
-            await self._blob.delete(key)
+        if not await self._blob.delete(*garbage):
+            return 0
         _log.info("swept values of secrets", values=len(garbage))
         return len(garbage)
 

@@ -9,6 +9,7 @@ from evertide.persist.coding.batch import UpdateBatch, to_batch
 from evertide.persist.coding.schemas import column_types
 from evertide.persist.faults import DamagedState, PersistFault, StoreFull
 from evertide.persist.machine import Applied, ApplyOutcome, Machine, Refused
+from evertide.persist.owned_blob import OwnedBlob
 from evertide.persist.prepare import discard, inline_part, store_updates
 from evertide.persist.read import ShardReader
 from evertide.persist.state import (
@@ -29,7 +30,6 @@ from evertide.persist.state import (
 )
 from evertide.persist.store.protocol import (
     AppliedWrite,
-    Blob,
     ClaimedWrite,
     ClaimLost,
     StashAppend,
@@ -80,7 +80,7 @@ class Appender:
     after by its maintenance."""
 
     def __init__(
-        self, machine: Machine, blob: Blob, reader: ShardReader, maintenance: Maintenance
+        self, machine: Machine, blob: OwnedBlob, reader: ShardReader, maintenance: Maintenance
     ) -> None:
         self._machine = machine
         self._blob = blob

@@ -9,6 +9,7 @@ from evertide.persist.faults import ShardMissing
 from evertide.persist.leases import Leases
 from evertide.persist.machine import Applied, Machine, Refused
 from evertide.persist.news import NewsBringer
+from evertide.persist.owned_blob import OwnedBlob, Owner
 from evertide.persist.push.notify import LocalNotifier, Notifier
 from evertide.persist.push.watch import Watch
 from evertide.persist.read import ShardReader
@@ -22,7 +23,7 @@ from evertide.persist.state import (
 )
 from evertide.persist.store.protocol import (
     AppliedWrite,
-    Blob,
+    BlobStore,
     Consensus,
     StashMismatch,
     TellingConsensus,
@@ -53,14 +54,16 @@ class PersistClient:
     def __init__(
         self,
         consensus: Consensus,
-        blob: Blob,
+        blob: BlobStore,
         *,
         clock: Clock | None = None,
         notifier: Notifier | None = None,
         cache_bytes: int = _CACHE_BYTES,
         grace_s: float = GARBAGE_GRACE_S,
+        owner: Owner | None = None,
     ) -> None:
-        self.blob = blob
+        """`owner` says whether parts may be deleted; without one, none is."""
+        self.blob = OwnedBlob(blob, owner)
         self.watch = Watch(notifier or LocalNotifier())
         rings = isinstance(consensus, TellingConsensus) and consensus.rings
         # Where the store that made a change has told other processes already, only this one is.
@@ -71,9 +74,9 @@ class PersistClient:
             self._end_news = notifier.subscribe_news(self.machine.hear)
         self.reader = ShardReader(self.machine, blob, cache_bytes=cache_bytes)
         clock = clock or SystemClock()
-        self.maintenance = Maintenance(self.machine, blob, clock, grace_s=grace_s)
+        self.maintenance = Maintenance(self.machine, self.blob, clock, grace_s=grace_s)
         self.leases = Leases(self.machine, clock)
-        self.appender = Appender(self.machine, blob, self.reader, self.maintenance)
+        self.appender = Appender(self.machine, self.blob, self.reader, self.maintenance)
 
     async def __aenter__(self) -> "PersistClient":
         return self

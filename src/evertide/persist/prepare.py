@@ -13,6 +13,7 @@ from typing import Final
 from evertide.persist.coding.batch import UpdateBatch, from_payload, to_batch
 from evertide.persist.coding.parts import Times, checksum, decode_part, encode_part
 from evertide.persist.faults import BlobMissing, Corrupt
+from evertide.persist.owned_blob import OwnedBlob
 from evertide.persist.state import BlobPart, InlinePart, Part
 from evertide.persist.store.protocol import Blob
 from evertide.vocab.ids import ShardId
@@ -115,11 +116,9 @@ async def make_rows(batches: Iterable[UpdateBatch]) -> None:
             await asyncio.to_thread(batch.make_rows)
 
 
-async def discard(blob: Blob, parts: Iterable[Part]) -> None:
+async def discard(blob: OwnedBlob, parts: Iterable[Part]) -> None:
     """Remove parts that no state refers to, or will."""
-    for part in parts:
-        if isinstance(part, BlobPart):
-            await blob.delete(part.key)
+    await blob.delete(*(part.key for part in parts if isinstance(part, BlobPart)))
 
 
 def made_at_ms(key: str) -> int:

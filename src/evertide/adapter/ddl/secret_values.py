@@ -91,11 +91,10 @@ async def _may_be_named(key: str, catalog: CatalogService, snapshot: Snapshot) -
 
 async def _forget(keys: list[str], storage: Storage) -> None:
     """What cannot be taken away now is no reason to fail: the statement is decided already."""
-    for key in keys:
-        try:
-            await storage.blob.delete(key)
-        except PersistFault as fault:
-            _left_behind(fault)
+    try:
+        await storage.blob.delete(*keys)
+    except PersistFault as fault:
+        _left_behind(fault)
 
 
 def _left_behind(fault: PersistFault | CatalogFault) -> None:

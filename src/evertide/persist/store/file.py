@@ -7,14 +7,15 @@ process was killed leaves a file that no key names, until remove_unfinished find
 import asyncio
 import errno
 import os
+import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from itertools import count
 from pathlib import Path
 from typing import Final, TypeVar
 
-from evertide.persist.faults import BlobMissing, StoreFailing, StoreFull
+from evertide.persist.faults import BlobMissing, Corrupt, StoreFailing, StoreFull
 from evertide.persist.store.blob_key import check_key, is_key
+from evertide.persist.store.protocol import OWNER_BYTES, OWNER_KEY
 
 _TEMPORARY: Final = ".writing-"
 _NO_ROOM: Final = (errno.ENOSPC, errno.EDQUOT)
@@ -27,7 +28,6 @@ class FileBlob:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._numbers = count()
         # Directories whose names are known to outlast a crash. One that was found may be another
         # process's, made and not synced yet, or one whose sync failed.
         self._lasting = {root}
@@ -51,6 +51,12 @@ class FileBlob:
     async def remove_unfinished(self, before_ms: int) -> int:
         return await asyncio.to_thread(_answered, lambda: self._remove_unfinished(before_ms))
 
+    async def read_owner(self) -> bytes | None:
+        return await asyncio.to_thread(_answered, lambda: _read_owner(self._path(OWNER_KEY)))
+
+    async def write_owner(self, value: bytes) -> None:
+        await asyncio.to_thread(_answered, lambda: self._write_owner(value))
+
     def local_path(self, key: str) -> Path | None:
         return self._path(key)
 
@@ -63,19 +69,18 @@ class FileBlob:
 
     def _put(self, path: Path, value: bytes) -> None:
         self._make_directory(path.parent)
-        temporary = path.with_name(f"{_TEMPORARY}{os.getpid()}-{next(self._numbers)}")
-        try:
-            _write_durably(temporary, value)
-            temporary.rename(path)
-        except BaseException:
-            _remove(temporary)
-            raise
+        _replace(path, value)
         try:
             _sync_directory(path.parent)
         except BaseException:
             # A crash might undo the rename: nobody may come to rely on this name.
             _remove(path)
             raise
+
+    def _write_owner(self, value: bytes) -> None:
+        """Unlike a value it stays if the sync fails: what a crash brings back was true once."""
+        _replace(self._path(OWNER_KEY), value)
+        _sync_directory(self._root)
 
     def _make_directory(self, directory: Path) -> None:
         """Make it and those above it; a new name lasts once the directory holding it is synced."""
@@ -124,6 +129,29 @@ def _read(path: Path, key: str) -> bytes:
         return path.read_bytes()
     except FileNotFoundError:
         raise BlobMissing(key) from None
+
+
+def _read_owner(path: Path) -> bytes | None:
+    try:
+        with path.open("rb") as file:
+            value = file.read(OWNER_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    if len(value) > OWNER_BYTES:
+        raise Corrupt("it is too long", key=OWNER_KEY)
+    return value
+
+
+def _replace(path: Path, value: bytes) -> None:
+    """Nobody else may come by the same temporary name: not another process, nor one of another
+    machine or container, which may well have the same number."""
+    temporary = path.with_name(f"{_TEMPORARY}{uuid.uuid4().hex}")
+    try:
+        _write_durably(temporary, value)
+        temporary.rename(path)
+    except BaseException:
+        _remove(temporary)
+        raise
 
 
 def _write_durably(path: Path, value: bytes) -> None:

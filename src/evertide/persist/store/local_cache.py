@@ -23,7 +23,7 @@ import xxhash
 
 from evertide.persist.coding.file_checksum import file_checksum
 from evertide.persist.faults import StoreFailing
-from evertide.persist.store.protocol import Blob
+from evertide.persist.store.protocol import BlobStore
 
 _LOCK: Final = "lock"
 # Each holds one value in memory.
@@ -50,7 +50,7 @@ class CachedBlob:
     has pinned may be more.
     """
 
-    def __init__(self, inner: Blob, directory: Path, limit_bytes: int) -> None:
+    def __init__(self, inner: BlobStore, directory: Path, limit_bytes: int) -> None:
         self._inner = inner
         self._directory = directory
         self._limit_bytes = limit_bytes
@@ -87,6 +87,12 @@ class CachedBlob:
 
     async def remove_unfinished(self, before_ms: int) -> int:
         return await self._inner.remove_unfinished(before_ms)
+
+    async def read_owner(self) -> bytes | None:
+        return await self._inner.read_owner()
+
+    async def write_owner(self, value: bytes) -> None:
+        await self._inner.write_owner(value)
 
     def local_path(self, key: str) -> Path | None:
         copy = self._copies.get(key)

@@ -5,9 +5,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evertide.persist.faults import BlobMissing, Fenced
+from evertide.persist.faults import BlobMissing, Corrupt, Fenced
 from evertide.persist.store.memory_stash import MemoryStash
 from evertide.persist.store.protocol import (
+    OWNER_BYTES,
+    OWNER_KEY,
     AllSet,
     AppliedWrite,
     ChangeOutcome,
@@ -226,6 +228,15 @@ class MemoryBlob:
 
     def __init__(self) -> None:
         self._values: dict[str, bytes] = {}
+
+    async def read_owner(self) -> bytes | None:
+        value = self._values.get(OWNER_KEY)
+        if value is not None and len(value) > OWNER_BYTES:
+            raise Corrupt("it is too long", key=OWNER_KEY)
+        return value
+
+    async def write_owner(self, value: bytes) -> None:
+        self._values[OWNER_KEY] = value
 
     async def put(self, key: str, value: bytes) -> None:
         self._values[key] = value

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from evertide.persist.faults import BlobMissing
 from evertide.persist.store.memory import MemoryBlob
-from evertide.persist.store.protocol import Blob
+from evertide.persist.store.protocol import BlobStore
 
 
 class OverlayBlob:
     """Never writes to the store below, nor deletes from it."""
 
-    def __init__(self, below: Blob) -> None:
+    def __init__(self, below: BlobStore) -> None:
         self._below = below
         self._own = MemoryBlob()
         self._deleted: set[str] = set()
@@ -39,6 +39,13 @@ class OverlayBlob:
 
     async def remove_unfinished(self, before_ms: int) -> int:  # noqa: ARG002 - not ours to remove
         return 0
+
+    async def read_owner(self) -> bytes | None:
+        own = await self._own.read_owner()
+        return await self._below.read_owner() if own is None else own
+
+    async def write_owner(self, value: bytes) -> None:
+        await self._own.write_owner(value)
 
     def local_path(self, key: str) -> Path | None:  # noqa: ARG002 - what is in memory has no file
         return None

@@ -15,6 +15,11 @@ from evertide.persist.news import News
 from evertide.vocab.ids import Epoch, ShardId
 from evertide.vocab.timestamp import MIN_TS, Timeline, Timestamp
 
+# Under this key a blob store says whose it is. Unlike all others it is written again and again.
+OWNER_KEY: Final = "environment"
+# What is longer is no owner record.
+OWNER_BYTES: Final = 4096
+
 # The name under which watchers hear of an append to the stash. No shard is called so.
 STASH_SHARD: Final = ShardId("stash")
 
@@ -309,7 +314,10 @@ class Store(Protocol):
 
 
 class Blob(Protocol):
-    """Large values, written once under keys that are never reused."""
+    """Large values, written once under keys that are never reused.
+
+    Whoever has no more than this deletes nothing: persist/owned_blob.py does.
+    """
 
     async def put(self, key: str, value: bytes) -> None:
         """Durable, and visible whole or not at all, once this returns."""
@@ -319,20 +327,8 @@ class Blob(Protocol):
         """Raises BlobMissing."""
         ...
 
-    async def delete(self, key: str) -> None:
-        """Nothing happens if there is no such key."""
-        ...
-
     async def keys(self, prefix: str = "") -> list[str]:
         """Every key that starts so, in order."""
-        ...
-
-    async def remove_unfinished(self, before_ms: int) -> int:
-        """Remove what puts that never ended left behind before this time of day; how many.
-
-        Their processes are dead, or have been silent for so long that their put may fail. Stores
-        in which an unfinished put leaves nothing, or that see to it themselves, have none.
-        """
         ...
 
     def local_path(self, key: str) -> Path | None:
@@ -346,4 +342,32 @@ class Blob(Protocol):
         values are files themselves, whoever deletes a key takes its file away. Raises BlobMissing
         where the store has to look for a value and finds none.
         """
+        ...
+
+
+class BlobStore(Blob, Protocol):
+    """One place for large values, which says whose it is. It deletes for whoever asks: only
+    OwnedBlob does, which looks first."""
+
+    async def delete(self, key: str) -> None:
+        """Nothing happens if there is no such key."""
+        ...
+
+    async def remove_unfinished(self, before_ms: int) -> int:
+        """Remove what puts that never ended left behind before this time of day; how many.
+
+        Their processes are dead, or have been silent for so long that their put may fail. Stores
+        in which an unfinished put leaves nothing, or that see to it themselves, have none.
+        """
+        ...
+
+    async def read_owner(self) -> bytes | None:
+        """What lies under OWNER_KEY at this moment, read from the place itself and not from a copy.
+
+        None: nothing does. Raises Corrupt for more than OWNER_BYTES, without reading it all.
+        """
+        ...
+
+    async def write_owner(self, value: bytes) -> None:
+        """Put it in the place of what was there: readers see the one or the other, whole."""
         ...

@@ -6,7 +6,8 @@ AWS_SESSION_TOKEN, AWS_REGION or AWS_DEFAULT_REGION, AWS_ENDPOINT_URL. Only an e
 http is spoken to in the clear.
 
 Every call may be repeated: a key is written once, with one value. So requests that fail for a
-passing reason are made again, and the store counts as unreachable when that does not help.
+passing reason are made again, and the store counts as unreachable when that does not help. Only
+the owner's record is written anew; whoever wrote it looks again whether it is there.
 """
 
 import asyncio
@@ -25,8 +26,15 @@ from weakref import WeakKeyDictionary
 from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
-from evertide.persist.faults import BlobMissing, PersistFault, StoreFull, StoreUnreachable
+from evertide.persist.faults import (
+    BlobMissing,
+    Corrupt,
+    PersistFault,
+    StoreFull,
+    StoreUnreachable,
+)
 from evertide.persist.store.blob_key import check_key, is_key
+from evertide.persist.store.protocol import OWNER_BYTES, OWNER_KEY
 
 if TYPE_CHECKING:
     # A type only: obstore has no such name at run time.
@@ -158,6 +166,15 @@ class S3Blob:
     async def remove_unfinished(self, before_ms: int) -> int:  # noqa: ARG002 - there is nothing
         return 0
 
+    async def read_owner(self) -> bytes | None:
+        try:
+            return await self._ask(lambda: self._get(OWNER_KEY, OWNER_BYTES), OWNER_KEY)
+        except BlobMissing:
+            return None
+
+    async def write_owner(self, value: bytes) -> None:
+        await self._ask(lambda: self._put(OWNER_KEY, value))
+
     def local_path(self, key: str) -> Path | None:  # noqa: ARG002 - nothing lies in a file
         return None
 
@@ -173,8 +190,10 @@ class S3Blob:
             name, value, chunk_size=_PIECE_BYTES, max_concurrency=_PIECES_AT_ONCE
         )
 
-    async def _get(self, name: str) -> bytes:
+    async def _get(self, name: str, limit_bytes: int | None = None) -> bytes:
         answer = await self._store.get_async(name)
+        if limit_bytes is not None and answer.meta["size"] > limit_bytes:
+            raise Corrupt("it is too long", key=name)
         return (await answer.bytes_async()).to_bytes()
 
     async def _delete(self, name: str) -> None:

@@ -15,6 +15,7 @@ import msgspec
 
 from evertide.persist.coding.schemas import merged_relation
 from evertide.persist.machine import Applied, Machine
+from evertide.persist.owned_blob import OwnedBlob
 from evertide.persist.prepare import discard, store_part
 from evertide.persist.state import (
     Batch,
@@ -31,7 +32,6 @@ from evertide.persist.state import (
     drop_expired,
     existing,
 )
-from evertide.persist.store.protocol import Blob
 from evertide.persist.upkeep.bucket_merge import BucketMerge
 from evertide.persist.upkeep.claims import CLAIM_MS, claim, claim_name, end_claim, renew_claim
 from evertide.persist.upkeep.merge import EncodedPart
@@ -55,7 +55,7 @@ class Compacted:
 
 async def compact_shard(
     machine: Machine,
-    blob: Blob,
+    blob: OwnedBlob,
     shard_id: ShardId,
     desc: RelationDesc,
     now_ms: int,
@@ -85,7 +85,7 @@ class Compaction:
     def __init__(
         self,
         machine: Machine,
-        blob: Blob,
+        blob: OwnedBlob,
         shard_id: ShardId,
         now_ms: Callable[[], int],
         sizes: MergeSizes = SIZES,

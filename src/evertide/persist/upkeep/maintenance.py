@@ -9,9 +9,9 @@ import structlog
 
 from evertide.persist.faults import PersistFault
 from evertide.persist.machine import Machine
+from evertide.persist.owned_blob import OwnedBlob
 from evertide.persist.prepare import discard
 from evertide.persist.state import BlobPart, Part, ShardState
-from evertide.persist.store.protocol import Blob
 from evertide.persist.upkeep.compaction import Compaction
 from evertide.persist.upkeep.merge_choice import SIZES, DueMerge, MergeSizes, due_merge, is_overfull
 from evertide.vocab.clock import Clock
@@ -42,7 +42,7 @@ class Maintenance:
     def __init__(
         self,
         machine: Machine,
-        blob: Blob,
+        blob: OwnedBlob,
         clock: Clock,
         *,
         grace_s: float = GARBAGE_GRACE_S,
@@ -174,7 +174,7 @@ class _Lane:
 class _Collector:
     """Deletes parts once nobody can be reading them any more."""
 
-    def __init__(self, blob: Blob, grace_s: float) -> None:
+    def __init__(self, blob: OwnedBlob, grace_s: float) -> None:
         self._blob = blob
         self._grace_s = grace_s
         self._waiting: deque[tuple[float, Sequence[Part]]] = deque()

@@ -187,9 +187,7 @@ class Sweeper:
             assert isinstance(newest, Head), "shards stay, and no seqno was named"
             referred = _referred(decode_state(newest.value, shard_id))
             garbage = [key for key in garbage if key not in referred]
-        for key in garbage:
-            await self._client.blob.delete(key)
-        return list(garbage)
+        return list(garbage) if await self._client.blob.delete(*garbage) else []
 
     async def _tidy(self, shard_id: ShardId, state: ShardState, swept: Swept) -> None:
         """Leases end, dropped shards are purged, and merges are asked for where one is due."""
