@@ -79,6 +79,7 @@ class Job:
         self._directory = directory
         # Of all that was offered, as far as the files tell.
         self.input_bytes = 0
+        self.input_rows = 0
         self._views: list[str] = []
         self._files = 0
 
@@ -105,6 +106,7 @@ class Job:
         schema = ", ".join([*columns, "e string", "t bigint", "d bigint"])
         facts = [_facts_of(path) for path in paths]
         self.input_bytes += sum(one.bytes for one in facts)
+        self.input_rows += sum(one.rows for one in facts)
         return ImportView(
             self._offer_files(schema, paths),
             may_fail=any(one.may_fail for one in facts),
@@ -164,6 +166,7 @@ class _PartFacts:
 
     may_fail: bool
     may_retract: bool
+    rows: int
     bytes: int
 
 
@@ -174,6 +177,7 @@ def _facts_of(path: Path) -> _PartFacts:
     return _PartFacts(
         may_fail=any(_may_fail(group, columns["e"]) for group in groups),
         may_retract=any(_may_retract(group, columns["d"]) for group in groups),
+        rows=metadata.num_rows,
         # A dictionary may make that far too small.
         bytes=sum(max(group.total_byte_size, 8 * group.num_rows) for group in groups),
     )

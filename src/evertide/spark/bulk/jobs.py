@@ -12,10 +12,18 @@ from evertide.dataflow.read_columns import read_columns
 from evertide.expr.codec import decode_relation
 from evertide.expr.functions.table import by_signature
 from evertide.expr.relation import OrderKey
-from evertide.persist.coding.batch import UpdateBatch, to_batch
+from evertide.persist.coding.batch import UpdateBatch, from_payload, to_batch
 from evertide.persist.spark_input import PartFiles
 from evertide.spark.building.hydrate import Imports, hydrate, offer_inputs
-from evertide.spark.building.result_files import WRITTEN_SCHEMA, ResultWriter, named_files
+from evertide.spark.building.result_files import (
+    WRITTEN_SCHEMA,
+    FrameWriter,
+    ResultFile,
+    ResultWriter,
+    named_files,
+    read_frames,
+)
+from evertide.spark.bulk.first_rows import candidates, net_first
 from evertide.spark.bulk.protocol import BuildJob, DoneEvent, InputFiles, SelectJob
 from evertide.spark.jobs import Job, SparkJobs
 from evertide.spark.render.keys import order_by
@@ -23,11 +31,13 @@ from evertide.spark.render.netted import linear_inputs, render_netted, retractio
 from evertide.spark.render.relation import ImportView, render_contents
 from evertide.spark.render.text import Rendered, rows_only, select_list
 from evertide.spark.render.top_k import render_consolidated
-from evertide.spark.tables import desc_of
+from evertide.spark.tables import desc_of, updates_to_table
 from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
 
+# Rows that were found by another way than by tasks.
+FIRST_FILE: Final = "first"
 # The hashes of so many rows that were taken back fit in every task's memory.
 _FEW_RETRACTIONS: Final = 2_000_000
 # Spark counts the rows of a LIMIT as an int; whoever wants more gets all.
@@ -41,16 +51,15 @@ def run_select(jobs: SparkJobs, job: SelectJob, cancelled: Event) -> DoneEvent:
     error = _least_error(jobs, plan, imports, as_of, cancelled)
     if error is not None:
         return DoneEvent(job.job_id, (), error)
-    few = _count_retractions(jobs, plan, imports, as_of, cancelled)
+    retractions = _count_retractions(jobs, plan, imports, as_of, cancelled)
+    if any(retractions.values()):
+        first = _find_first(jobs, plan, imports, job, cancelled)
+        if first is not None:
+            return DoneEvent(job.job_id, first)
     with jobs.job() as spark_job:
-        rows = _render_rows(spark_job, plan, imports, as_of, few)
-        writer = ResultWriter(job.directory, plan.types, job.as_of)
-        written = spark_job.collect(
-            _ordered(spark_job, rows, job),
-            lambda frame: frame.mapInArrow(writer, WRITTEN_SCHEMA),
-            cancelled,
-        )
-    return DoneEvent(job.job_id, named_files(written))
+        rows = _render_rows(spark_job, plan, imports, as_of, retractions)
+        files = _write_rows(spark_job, rows, job, job.most, cancelled)
+    return DoneEvent(job.job_id, files)
 
 
 def run_build(
@@ -96,6 +105,31 @@ def read_inputs(plan: DeltaPlan, inputs: tuple[InputFiles, ...]) -> Imports:
             inline = tuple(batch)
         read[global_id] = PartFiles(tuple(map(Path, one.paths)), inline)
     return read
+
+
+def _find_first(
+    jobs: SparkJobs, plan: DeltaPlan, imports: Imports, job: SelectJob, cancelled: Event
+) -> tuple[ResultFile, ...] | None:
+    """The first rows of an order by one pass over the inputs; None: that is no way to them."""
+    with jobs.job() as spark_job:
+        views = offer_inputs(spark_job, plan, imports)
+        count = candidates(job.most, spark_job.input_rows, spark_job.input_bytes)
+        if count is None or job.most is None:
+            return None
+        output = render_contents(spark_job.builder, plan, views, Timestamp(job.as_of))[-1]
+        rows = _without_errors(spark_job, output)
+        written = _write_rows(spark_job, rows, job, count, cancelled)
+    desc, directory = desc_of(plan.types), Path(job.directory)
+    payloads = [frame for file in written for frame in read_frames(directory / file.name)]
+    found = [update for payload in payloads for update in from_payload(desc, payload)]
+    net = net_first(found, count, job.most, _order_of(job), plan.types)
+    if net is None:
+        return None
+    with FrameWriter(directory, FIRST_FILE) as writer:
+        if net:
+            updates = [Update(row, Timestamp(job.as_of), diff) for row, diff in net]
+            writer.write(updates_to_table(plan.types, updates))
+    return (writer.written,)
 
 
 def _least_error(
@@ -145,9 +179,13 @@ def _render_rows(
     if decisive is not None:
         views = {**views, **_netted(job, plan, views, retractions, as_of)}
     output = render_contents(job.builder, plan, views, as_of)[-1]
-    listed = select_list(output.columns, ["d"])
-    rows = job.builder.add(f"SELECT {listed} FROM {rows_only(output)}", output, fallible=False)
+    rows = _without_errors(job, output)
     return rows if decisive is not None else render_consolidated(job.builder, rows)
+
+
+def _without_errors(job: Job, output: Rendered) -> Rendered:
+    listed = select_list(output.columns, ["d"])
+    return job.builder.add(f"SELECT {listed} FROM {rows_only(output)}", output, fallible=False)
 
 
 def _netted(
@@ -173,13 +211,21 @@ def _netted(
     }
 
 
-def _ordered(job: Job, rows: Rendered, select: SelectJob) -> str:
-    """A SELECT of the rows in order, those that are wanted."""
+def _write_rows(
+    job: Job, rows: Rendered, select: SelectJob, most: int | None, cancelled: Event
+) -> tuple[ResultFile, ...]:
+    """The first `most` of the rows in order, or all, where tasks find them."""
     text = f"SELECT * FROM {rows.name}"
-    order = [OrderKey(*key) for key in select.order]
-    if order:
-        text += f" ORDER BY {', '.join(order_by(job.builder, rows.types, order))}"
-    if select.most is not None and select.most <= _MOST_LIMIT:
+    if select.order or most != select.most:
+        text += f" ORDER BY {', '.join(order_by(job.builder, rows.types, _order_of(select)))}"
+    if most is not None and most <= _MOST_LIMIT:
         # Each of these rows is there once at least.
-        text += f" LIMIT {job.builder.bind(select.most, 'int')}"
-    return text
+        text += f" LIMIT {job.builder.bind(most, 'int')}"
+    writer = ResultWriter(select.directory, rows.types, select.as_of)
+    return named_files(
+        job.collect(text, lambda frame: frame.mapInArrow(writer, WRITTEN_SCHEMA), cancelled)
+    )
+
+
+def _order_of(select: SelectJob) -> tuple[OrderKey, ...]:
+    return tuple(OrderKey(*key) for key in select.order)
