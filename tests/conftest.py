@@ -8,6 +8,7 @@ import pytest
 from tests.support.postgres import running_postgres
 from tests.support.s3 import running_s3
 from tests.support.server import Server, running_server
+from tests.support.surroundings import FOREIGN, Surroundings
 
 TESTS = Path(__file__).parent
 # What a shadow catalog says when its copies differ.
@@ -28,6 +29,13 @@ JOBS_TIMEOUT_S = 900
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite-golden", action="store_true", help="rewrite golden files")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    surroundings = Surroundings()
+    surroundings.enter()
+    config.add_cleanup(surroundings.leave)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -72,10 +80,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One server per run for tests that do not kill it; each uses names of its own.
 
     Its catalog is kept twice, and every reading of one copy is compared with the other: all SQL
-    that tests run over it shows that both mean the same.
+    that tests run over it shows that both mean the same. Its surroundings are not the clients':
+    nor may an answer depend on those.
     """
     data = tmp_path_factory.mktemp("server") / "data"
-    with running_server(data, ["--catalog", "shadow"]) as running:
+    with running_server(data, ["--catalog", "shadow"], surroundings=FOREIGN) as running:
         yield running
         assert running.process.poll() is None, "a server that found a difference ends"
         assert DIFFERENCE not in running.log_text()

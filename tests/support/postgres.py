@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 # Tests assert what is stored, not that it survives a power cut; CDC tests need logical WAL.
-SETTINGS = {"listen_addresses": "", "fsync": "off", "wal_level": "logical"}
+SETTINGS = {"listen_addresses": "", "fsync": "off", "wal_level": "logical", "timezone": "UTC"}
 
 
 def _wheel_install() -> Path:
@@ -38,7 +38,8 @@ def _server_user() -> str | None:
 
 
 def _reachable_by_others(path: Path) -> bool:
-    return all(directory.stat().st_mode & 0o001 for directory in [path, *path.parents])
+    """Whether others may come to a program, and run it."""
+    return all(part.stat().st_mode & 0o001 for part in [path, *path.parents])
 
 
 def _install_for(user: str | None, directory: Path) -> Path:
@@ -46,17 +47,23 @@ def _install_for(user: str | None, directory: Path) -> Path:
 
     The copy keeps the layout of site-packages: programs look for libpq three folders up.
     """
-    if user is None or _reachable_by_others(INSTALL / "bin"):
+    if user is None or _reachable_by_others(INSTALL / "bin" / "postgres"):
         return INSTALL
     site_packages = INSTALL.parents[1]
     for part in ("pgserver", "pgserver.libs"):
         shutil.copytree(site_packages / part, directory / "site" / part, symlinks=True)
+    for path in (directory / "site").rglob("*"):
+        if not path.is_symlink():
+            os.chown(path, pwd.getpwnam(user).pw_uid, -1)
     return directory / "site" / "pgserver" / "pginstall"
 
 
 def _private_directory(user: str | None) -> Path:
-    """Short, because the path of a Unix socket may not exceed some hundred bytes."""
-    directory = Path(tempfile.mkdtemp(prefix="evertide-pg-"))
+    """Short, because the path of a Unix socket may not exceed some hundred bytes.
+
+    Not in TMPDIR, which may be long, or closed to the user that the server is lent to.
+    """
+    directory = Path(tempfile.mkdtemp(prefix="evertide-pg-", dir="/tmp"))
     if user is not None:
         os.chown(directory, pwd.getpwnam(user).pw_uid, -1)
     return directory

@@ -6,15 +6,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeVar
 
 import psycopg
 
 READY_SECONDS = 60
+NONE: Mapping[str, str] = MappingProxyType({})
 # So much of a server's log is shown beside a test that failed.
 LAST_LINES = 80
 
@@ -134,9 +136,17 @@ def alive(pid: int) -> bool:
 
 
 def start_server(
-    data: Path, flags: Sequence[str] = (), *, wait: bool = True, prefix: Sequence[str] = ()
+    data: Path,
+    flags: Sequence[str] = (),
+    *,
+    wait: bool = True,
+    prefix: Sequence[str] = (),
+    surroundings: Mapping[str, str] = NONE,
 ) -> Server:
-    """Start it on free ports, by the program `prefix`; returns once it says that it is ready."""
+    """Start it on free ports, by the program `prefix`; returns once it says that it is ready.
+
+    `surroundings`: variables that it has beside this process's.
+    """
     data.mkdir(parents=True, exist_ok=True)
     log = data.parent / f"{data.name}.{time.monotonic_ns()}.log"
     command = [
@@ -145,7 +155,8 @@ def start_server(
         "--internal-sql-addr", "127.0.0.1:0", *flags,
     ]  # fmt: skip
     with log.open("wb") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors)
+        environ = {**os.environ, **surroundings}
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environ)
     server = Server(data, process, log)
     if wait:
         _wait_ready(server)
@@ -166,9 +177,11 @@ def _wait_ready(server: Server) -> None:
 
 
 @contextmanager
-def running_server(data: Path, flags: Sequence[str] = ()) -> Iterator[Server]:
+def running_server(
+    data: Path, flags: Sequence[str] = (), *, surroundings: Mapping[str, str] = NONE
+) -> Iterator[Server]:
     """A server for one test; whatever happens, nothing of it is left."""
-    server = start_server(data, flags)
+    server = start_server(data, flags, surroundings=surroundings)
     try:
         yield server
     except BaseException:
