@@ -13,7 +13,7 @@ DBT_PINS := tests/wire/clients/dbt/constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup run test test-durability test-answers check slow bench golden format
+.PHONY: help setup run test check slow bench golden format
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -47,23 +47,18 @@ check: $(STAMP) ## format, lint, types, layers, tidy
 	$(BIN)/lint-imports
 	$(PYTEST) -q tests/test_tidy.py
 
-# Two halves at a time: mostly a test waits for some process. With ARGS, what these name, in one go.
+# Several workers take whole files: mostly a test waits for some process. A run that takes longer
+# than the limit is ill: it stops, and says what took so long. With ARGS, what these name, in one go.
+WORKERS := 3
 test: $(STAMP) $(DBT_STAMP) ## every promise, cheapest first; all but those marked slow
 ifdef ARGS
 	$(PYTEST) $(ARGS)
 else
-	$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-durability test-answers
+	$(PYTEST) --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder \
+	    --session-timeout=4800 --durations=25
 endif
 
-DURABILITY := tests/process tests/persist tests/sim tests/conformance
-# A half that takes longer than this is ill: it stops, and says what took so long.
-HALF := --session-timeout=4800 --durations=25
-test-durability:
-	$(PYTEST) $(HALF) $(DURABILITY)
-test-answers:
-	$(PYTEST) $(HALF) $(DURABILITY:%=--ignore=%)
-
-slow: $(STAMP) ## soak, thousands of seeds, long fault runs
+slow: $(STAMP) ## soak, thousands of seeds, some of them fresh, long fault runs
 	$(PYTEST) -m slow $(ARGS)
 
 bench: $(STAMP) ## figures beside their baselines

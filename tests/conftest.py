@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import progress
 from tests.support.postgres import running_postgres
 from tests.support.s3 import running_s3
+from tests.support.schedule import pytest_xdist_make_scheduler  # noqa: F401 - a hook
 from tests.support.server import Server, running_server
 from tests.support.surroundings import FOREIGN, Surroundings
 
@@ -36,6 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
     surroundings = Surroundings()
     surroundings.enter()
     config.add_cleanup(surroundings.leave)
+    progress.begin(config)
 
 
 @pytest.hookimpl(tryfirst=True)
