@@ -1,11 +1,12 @@
 """What every test may use, and the order tests run in. A room's own fixtures live in its folder."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from xdist.workermanage import WorkerController
 
-from tests.support import progress
+from tests.support import progress, seeds
 from tests.support.postgres import running_postgres
 from tests.support.s3 import running_s3
 from tests.support.schedule import pytest_xdist_make_scheduler  # noqa: F401 - a hook
@@ -31,6 +32,7 @@ JOBS_TIMEOUT_S = 900
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite-golden", action="store_true", help="rewrite golden files")
+    seeds.add_options(parser)
 
 
 @pytest.hookimpl(trylast=True)
@@ -38,7 +40,28 @@ def pytest_configure(config: pytest.Config) -> None:
     surroundings = Surroundings()
     surroundings.enter()
     config.add_cleanup(surroundings.leave)
+    seeds.choose(config)
     progress.begin(config)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    return seeds.header(config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: WorkerController) -> None:
+    seeds.tell_worker(node)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    seeds.parametrize(metafunc)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    return seeds.with_replay(item, (yield))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -8,8 +8,6 @@ Method: random statements on random views; each snapshot is looked at.
 import random
 from dataclasses import dataclass, field
 
-import pytest
-
 from evertide.catalog.checks import faults_of
 from evertide.catalog.drop import with_dependants
 from evertide.catalog.objects import Item, MaterializedView
@@ -23,6 +21,7 @@ from evertide.vocab.ids import ClusterId, GlobalId
 from tests.controller.replaced import apply, change, finish, item, stage
 from tests.controller.test_dataflows_follow_who_writes_a_view import bare
 from tests.sql.database import Database, new_database
+from tests.support.seeds import seeds
 
 CLUSTERS = (ClusterId("u1"), ClusterId("u2"))
 
@@ -141,10 +140,7 @@ class History:
             assert len([v for v in view.versions if v.global_id in found]) == wanted
 
 
-SEEDS = [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 300))]
-
-
-@pytest.mark.parametrize("seed", SEEDS)
+@seeds(range(8), deep=range(8, 300), fresh=100)
 def test_any_history(seed: int) -> None:
     history = History(random.Random(seed))
     history.database.run(

@@ -46,7 +46,7 @@ class Comparison:
     def __init__(self, seed: int, connection: psycopg.Connection) -> None:
         self._maker = Maker(seed)
         self._connection = connection
-        self._label = f"EXPRESSION_SEED={seed}"
+        self._label = f"seed {seed}"
         rows = [self._maker.row(number) for number in range(ROWS)]
         self._own = OwnAnswers(rows)
         connection.execute(f"DROP TABLE IF EXISTS {TABLE}")

@@ -2,10 +2,9 @@
 
 Method: random typed expressions over a table of random values, most of them edges, are planned and
 interpreted here and asked of a PostgreSQL; type, value and whether it fails must be the same, or
-differ for a reason that docs/guide/sql.md lists. EXPRESSION_SEED=n runs that seed alone.
+differ for a reason that docs/guide/sql.md lists.
 """
 
-import os
 from collections.abc import Iterator
 
 import psycopg
@@ -13,9 +12,7 @@ import pytest
 
 from tests.expr.expression_check import PER_SEED, ROWS, Comparison, Tally
 from tests.expr.postgres_oracle import connect
-
-ONE = os.environ.get("EXPRESSION_SEED")
-SEEDS = range(20) if ONE is None else [int(ONE)]
+from tests.support.seeds import seeds
 
 
 @pytest.fixture(scope="module")
@@ -25,18 +22,8 @@ def connection(postgres_dsn: str) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_thousand_expressions(seed: int, connection: psycopg.Connection) -> None:
-    check(seed, connection)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1_000, 1_400))
-def test_twenty_thousand_expressions(seed: int, connection: psycopg.Connection) -> None:
-    check(seed, connection)
-
-
-def check(seed: int, connection: psycopg.Connection) -> None:
+@seeds(range(20), deep=range(1_000, 1_400), fresh=100)
+def test_random_expressions(seed: int, connection: psycopg.Connection) -> None:
     tally = Tally()
     Comparison(seed, connection).run(PER_SEED, tally)
     assert not tally.unexplained, "\n".join(tally.unexplained[:10])

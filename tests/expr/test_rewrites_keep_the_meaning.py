@@ -1,7 +1,7 @@
 """Optimised relations give what the plain ones give, over random trees and random contents."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 
 import pytest
@@ -21,6 +21,7 @@ from evertide.vocab.sql_type import FLOAT8, INT8
 from tests.expr import sample
 from tests.expr.sample import call, col, table
 from tests.expr.trees import Trees, random_contents
+from tests.support.seeds import seeds
 
 SEEDS = range(400)
 
@@ -73,9 +74,9 @@ def test_a_subquery_that_fails_for_one_row_around_fails() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(200))
-def test_many_more_trees(block: int) -> None:
-    for seed in range(1_000_000 + block * 200, 1_000_200 + block * 200):
+@seeds(deep=range(1_000_000, 1_040_000), fresh=5_000, block=200)
+def test_many_more_trees(seeds: Sequence[int]) -> None:
+    for seed in seeds:
         rng = Random(seed)
         compare(Trees(rng, fallible=seed % 2 == 0).relation(rng.choice([2, 3, 4])), rng)
         correlated = Trees(rng, fallible=False, correlated=True)

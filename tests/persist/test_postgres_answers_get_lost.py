@@ -26,6 +26,7 @@ from evertide.vocab.timestamp import Timestamp
 from tests.persist.racing import DESC, SHARD, append_one, check_rows
 from tests.support.cut_proxy import CutProxy, Fate, cut_changes, is_change, running_cut_proxy
 from tests.support.postgres import own_schema, restartable_postgres
+from tests.support.seeds import seeds
 
 A = ShardId("a")
 
@@ -49,23 +50,11 @@ async def check(client: PersistClient, names: Sequence[str], count: int) -> None
     check_rows(found, written, written)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@seeds(range(6), deep=range(100, 200), fresh=50)
 async def test_every_row_is_there_once_though_connections_are_cut(
     seed: int, postgres_url: str, proxy: CutProxy
 ) -> None:
-    await write_through_cuts(seed, postgres_url, proxy)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 200))
-async def test_every_row_is_there_once_for_many_seeds(
-    seed: int, postgres_url: str, proxy: CutProxy
-) -> None:
-    await write_through_cuts(seed, postgres_url, proxy)
-
-
-async def write_through_cuts(seed: int, url: str, proxy: CutProxy) -> None:
-    stores = [PostgresStore(proxy.url(url)) for _ in range(2)]
+    stores = [PostgresStore(proxy.url(postgres_url)) for _ in range(2)]
     epoch = await stores[0].raise_epoch()
     clients = [PersistClient(store.consensus(epoch), MemoryBlob()) for store in stores]
     await clients[0].create_shard(SHARD)

@@ -1,7 +1,6 @@
 """Playing one seed, from outside: the same every time, in every process."""
 
 import builtins
-import os
 import random
 import time
 import uuid
@@ -25,10 +24,9 @@ from tests.sim.node import MAX_SKEW_MS, wall_ms
 from tests.sim.scenario import Scenario
 from tests.sim.shape import Shape
 from tests.sim.short_way import counting
+from tests.support.seeds import is_replayed
 
-# Of a seed that is played again, all that happened is shown.
-REPLAYED = os.environ.get("EVERTIDE_SIM_SEED")
-TRACE_LINES = 150 if REPLAYED is None else 1_000_000
+TRACE_LINES = 150
 # How an entry in the log begins that tells of a bug, and not of a fault of the stores.
 BUGS = tuple(f"{name}(" for name in dir(builtins) if name.endswith("Error"))
 
@@ -50,14 +48,11 @@ class SeedFailed(AssertionError):
     """A seed broke a promise; says how to see it again."""
 
     def __init__(self, shape: Shape, failure: BaseException, loop: SimLoop) -> None:
-        lines = [
-            f"{now_s * 1_000:10.2f} ms {name:16} {text}"
-            for _, now_s, name, text in loop.trace[-TRACE_LINES:]
-        ]
+        # Of a seed that is played again by itself, all that happened is shown.
+        trace = loop.trace if is_replayed(shape.seed) else loop.trace[-TRACE_LINES:]
+        lines = [f"{now_s * 1_000:10.2f} ms {name:16} {text}" for _, now_s, name, text in trace]
         super().__init__(
-            f"seed {shape.seed}: {type(failure).__name__}: {failure}\n"
-            f"replay: EVERTIDE_SIM_SEED={shape.seed} python -m pytest tests/sim -k replay\n"
-            f"{shape}\n" + "\n".join(lines)
+            f"seed {shape.seed}: {type(failure).__name__}: {failure}\n{shape}\n" + "\n".join(lines)
         )
 
 

@@ -9,46 +9,34 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 
-import pytest
-
-from tests.sim.run import REPLAYED, play
+from tests.sim.run import play
 from tests.sim.shape import draw_shape, on_feeds
 from tests.sim.short_way import TROUBLES
+from tests.support.seeds import seeds
 
-SEEDS = 500
+SEEDS = 200
 CHUNK = 25
-MANY_SEEDS = 10_000
-LARGE_CHUNK = 250
 SOME_SEEDS = (3, 17, 101, 202)
 
 PRINT_DIGESTS = f"""
-from tests.sim.run import REPLAYED, play
+from tests.sim.run import play
 from tests.sim.shape import draw_shape
 print(*[play(draw_shape(seed)).digest for seed in {SOME_SEEDS}])
 """
 
 
-def play_all(first: int, count: int) -> None:
+@seeds(range(SEEDS), deep=range(SEEDS, 10_500), fresh=1_000, block=CHUNK)
+def test_storage_keeps_its_promises(seeds: Sequence[int]) -> None:
     short_way: Counter[str] = Counter()
-    for seed in range(first, first + count):
+    for seed in seeds:
         short_way.update(play(draw_shape(seed)).short_way)
-    # Else their silence would mean nothing for it, whether the store tells or not.
-    for way in ("", "told: "):
-        assert short_way[f"{way}done"] > 2 * count, short_way
-        assert sum(short_way[way + trouble] for trouble in TROUBLES) > count // 4, short_way
-
-
-@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
-def test_storage_keeps_its_promises(first: int) -> None:
-    play_all(first, CHUNK)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1_200)
-@pytest.mark.parametrize("first", range(SEEDS, SEEDS + MANY_SEEDS, LARGE_CHUNK))
-def test_storage_keeps_its_promises_for_long(first: int) -> None:
-    play_all(first, LARGE_CHUNK)
+    if len(seeds) == CHUNK:
+        # Else their silence would mean nothing for it, whether the store tells or not.
+        for way in ("", "told: "):
+            assert short_way[f"{way}done"] > 2 * CHUNK, short_way
+            assert sum(short_way[way + trouble] for trouble in TROUBLES) > CHUNK // 4, short_way
 
 
 def test_single_appends_meet_every_trouble_on_their_short_way() -> None:
@@ -56,13 +44,6 @@ def test_single_appends_meet_every_trouble_on_their_short_way() -> None:
     for seed in range(CHUNK):
         short_way.update(play(on_feeds(draw_shape(seed))).short_way)
     assert all(short_way[f"told: {trouble}"] for trouble in ("done", *TROUBLES)), short_way
-
-
-if REPLAYED is not None:
-
-    def test_replay_of_one_seed() -> None:
-        """A failing seed says how to run this."""
-        print(play(draw_shape(int(REPLAYED or 0))))
 
 
 def test_a_seed_is_played_the_same_way_twice() -> None:

@@ -9,48 +9,27 @@ and over the stores of the other simulations.
 
 import random
 import time
+from collections.abc import Sequence
 from unittest import mock
 
-import pytest
-
 from tests.sim.catalog_scenario import draw_catalog_shape, play_catalog
-from tests.sim.run import REPLAYED
+from tests.support.seeds import seeds
 
-SEEDS = 100
 CHUNK = 25
-MANY_SEEDS = 4_000
-LARGE_CHUNK = 200
 # One of each kind of catalog.
 SOME_SEEDS = (30, 10, 14)
 
 
-def play_all(first: int, count: int) -> None:
-    played = [play_catalog(draw_catalog_shape(seed)) for seed in range(first, first + count)]
-    # Else their silence would mean nothing.
-    assert sum(one.changes for one in played) > 4 * count
-    assert sum(one.refused for one in played) > 4 * count
-    assert sum(one.looked for one in played) > 2 * count
-    assert sum(one.followed for one in played) > count
-    assert sum(one.generations for one in played) > count
-
-
-@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
-def test_the_catalog_keeps_its_promises(first: int) -> None:
-    play_all(first, CHUNK)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1_200)
-@pytest.mark.parametrize("first", range(SEEDS, SEEDS + MANY_SEEDS, LARGE_CHUNK))
-def test_the_catalog_keeps_its_promises_for_long(first: int) -> None:
-    play_all(first, LARGE_CHUNK)
-
-
-if REPLAYED is not None:
-
-    def test_replay_of_one_catalog_seed() -> None:
-        """A failing seed says how to run this."""
-        print(play_catalog(draw_catalog_shape(int(REPLAYED or 0))))
+@seeds(range(100), deep=range(100, 4_100), fresh=500, block=CHUNK)
+def test_the_catalog_keeps_its_promises(seeds: Sequence[int]) -> None:
+    played = [play_catalog(draw_catalog_shape(seed)) for seed in seeds]
+    if len(seeds) == CHUNK:
+        # Else their silence would mean nothing.
+        assert sum(one.changes for one in played) > 4 * CHUNK
+        assert sum(one.refused for one in played) > 4 * CHUNK
+        assert sum(one.looked for one in played) > 2 * CHUNK
+        assert sum(one.followed for one in played) > CHUNK
+        assert sum(one.generations for one in played) > CHUNK
 
 
 def test_a_catalog_seed_is_played_the_same_way_twice() -> None:

@@ -40,6 +40,7 @@ from tests.spark.hands import (
     random_relation,
 )
 from tests.spark.histories import Contents, contents, output_at
+from tests.support.seeds import seeds
 
 # From here on the views hold something.
 FIRST = 5
@@ -250,16 +251,10 @@ async def run_seed(seed: int, scratch: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 # In the last two, the replica that chose an earlier timestamp is first, and dies.
-@pytest.mark.parametrize("seed", [*range(24), 2_011, 2_034])
+@seeds([*range(24), 2_011, 2_034], deep=range(1_000, 1_400), fresh=100)
 async def test_what_anybody_was_told_is_what_was_decided(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await run_seed(seed, tmp_path, monkeypatch)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1_000, 1_400))
-async def test_of_many_seeds(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     await run_seed(seed, tmp_path, monkeypatch)
 
 

@@ -1,5 +1,6 @@
 """The evaluator against the interpreter: random plans, random histories, random tick borders."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -12,6 +13,7 @@ from evertide.expr.transform.passes import optimize
 from evertide.spark.evaluate import Evaluator
 from tests.expr.trees import Trees
 from tests.spark.histories import borders, expected_at, output_at, random_history, run
+from tests.support.seeds import seeds
 
 FIRST, LAST = 10, 22
 
@@ -20,7 +22,7 @@ FIRST, LAST = 10, 22
 def few_or_many(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """By columns always, from four rows on, or hardly ever, depending on the seed."""
     params = request.node.callspec.params
-    number = params["seed"] if "seed" in params else params["block"]
+    number = params["seed"] if "seed" in params else params["seeds"][0] // 100
     monkeypatch.setattr("evertide.spark.operators.delta.WIDE_ROWS", (1, 4, 48)[number % 3])
 
 
@@ -53,7 +55,8 @@ def test_with_runs_on_disk(tmp_path: Path, seed: int) -> None:
     check(seed, tmp_path, depth=1 + seed % 3, spill_records=4)
 
 
-@pytest.mark.parametrize("seed", range(4_000, 4_080))
+# One of them takes as long as all others.
+@seeds([*range(4_000, 4_063), *range(4_064, 4_080)], deep=[4_063], fresh=100)
 def test_subqueries_that_see_the_row_around(tmp_path: Path, seed: int) -> None:
     rng = Random(seed)
     relation = Trees(rng, fallible=False, correlated=True).subquery(1 + seed % 2)
@@ -89,10 +92,12 @@ def test_whatever_the_borders_of_ticks(tmp_path: Path, seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(60))
-def test_many_more_histories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int) -> None:
-    if block % 2:
+@seeds(deep=range(10_000, 16_000), fresh=1_000, block=100)
+def test_many_more_histories(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seeds: Sequence[int]
+) -> None:
+    if seeds[0] // 100 % 2:
         keep_all_groups_ready(monkeypatch)
-    for seed in range(10_000 + block * 100, 10_100 + block * 100):
+    for seed in seeds:
         spill_records = 3 if seed % 2 else 1_000_000
         check(seed, tmp_path / str(seed), depth=1 + seed % 4, spill_records=spill_records)

@@ -43,6 +43,7 @@ from tests.spark.histories import (
     random_history,
 )
 from tests.spark.partitioned import partitioned, run_partitioned
+from tests.support.seeds import seeds
 
 FIRST, LAST = 10, 20
 TIMES = range(FIRST - 2, LAST + 2)
@@ -158,7 +159,7 @@ async def run_when_due(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(10_000, 11_000))
+@seeds(deep=range(10_000, 11_000), fresh=200)
 async def test_many_more_histories(tmp_path: Path, seed: int) -> None:
     relation = random_relation(seed, timed=seed % 3 == 0)
     await check(relation, seed, tmp_path, 2 + seed % 3)

@@ -2,10 +2,8 @@
 
 Method: the expressions that tests/expr compares with PostgreSQL. Many run in one job, each for rows
 of its own: first those that become Spark's own SQL as a whole, then those that need Python.
-EXPRESSION_SEED=n runs that seed alone.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -30,34 +28,21 @@ from tests.expr.expression_check import PER_SEED, ROWS
 from tests.expr.own_answers import OwnAnswers
 from tests.expr.random_expressions import TYPES, Maker
 from tests.spark.random_plans import added_up
+from tests.support.seeds import seeds
 
 AS_OF = Timestamp(6)
 SAMPLES = GlobalId("u1")
 PER_JOB = 60
-ONE = os.environ.get("EXPRESSION_SEED")
-# Jobs are dear, so each test takes the expressions of several seeds.
-SEEDS = [range(10), range(10, 20)] if ONE is None else [range(int(ONE), int(ONE) + 1)]
-MANY_SEEDS = [range(first, first + 20) for first in range(1_000, 1_400, 20)]
 # An expression and the rows that it is asked for.
 Asked = tuple[Scalar, Sequence[Row]]
 # A column that says whose row it is stands before those of the samples.
 COLUMN_TYPES = (INT4, INT4, *TYPES)
 
 
+# Jobs are dear, so each test takes the expressions of several seeds.
 @pytest.mark.timeout(1_800)
-@pytest.mark.parametrize("seeds", SEEDS)
-def test_a_thousand_expressions(spark_jobs: SparkJobs, seeds: range) -> None:
-    check(spark_jobs, seeds)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3_600)
-@pytest.mark.parametrize("seeds", MANY_SEEDS)
-def test_twenty_thousand_expressions(spark_jobs: SparkJobs, seeds: range) -> None:
-    check(spark_jobs, seeds)
-
-
-def check(spark_jobs: SparkJobs, seeds: range) -> None:
+@seeds(range(10), deep=[*range(10, 20), *range(1_000, 1_400)], fresh=50, block=10)
+def test_random_expressions(spark_jobs: SparkJobs, seeds: Sequence[int]) -> None:
     asked = [one for seed in seeds for one in planned(seed)]
     assert len(asked) > len(seeds) * PER_SEED * 0.95, "nearly every expression can be planned"
     lowered = [one for one in asked if has_lowering((chosen(0, one[0]),))]

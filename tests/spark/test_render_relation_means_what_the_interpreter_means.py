@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from evertide.expr.interpret import evaluate
 from evertide.expr.scalar import Literal
 from evertide.expr.temporal import MZ_NOW
@@ -15,25 +13,20 @@ from evertide.spark.tables import updates_to_table, write_parquet
 from evertide.vocab.sql_type import MZ_TIMESTAMP
 from evertide.vocab.timestamp import Timestamp
 from tests.spark.random_plans import RandomCase, added_up, random_case
+from tests.support.seeds import seeds
 
 AS_OF = Timestamp(6)
 # Spark's optimiser took wrong columns of a shared query for these; see session.py.
 SEEDS_THAT_MISLED_SPARK = (5046, 5051)
 
 
-@pytest.mark.parametrize("seed", [*range(24), *SEEDS_THAT_MISLED_SPARK])
+@seeds([*range(10), *SEEDS_THAT_MISLED_SPARK], deep=range(10, 200), fresh=50)
 def test_random_relations(spark_jobs: SparkJobs, tmp_path: Path, seed: int) -> None:
     """Method: half of each collection's updates lie in a part, half inline."""
     agree(random_case(seed), spark_jobs, tmp_path)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(24, 200))
-def test_many_random_relations(spark_jobs: SparkJobs, tmp_path: Path, seed: int) -> None:
-    agree(random_case(seed), spark_jobs, tmp_path)
-
-
-@pytest.mark.parametrize("seed", range(100, 112))
+@seeds(range(100, 106), deep=range(106, 160), fresh=20)
 def test_table_functions_and_times(spark_jobs: SparkJobs, tmp_path: Path, seed: int) -> None:
     case = random_case(seed, flat=seed % 3 < 2, temporal=seed % 3 > 0)
     agree(case, spark_jobs, tmp_path)

@@ -29,7 +29,7 @@ def test_the_archive_is_mapped_where_there_is_one(spark_session: SparkSession) -
     jvm = gateway_process(spark_session)
     assert jvm is not None
     mapped = Path(f"/proc/{jvm.pid}/maps").read_text(errors="replace")
-    assert (str(ARCHIVE) in mapped) == ARCHIVE.is_file()
+    assert (str(ARCHIVE.resolve()) in mapped) == ARCHIVE.is_file()
 
 
 def test_without_one_nothing_is_asked_of_the_jvm(tmp_path: Path) -> None:

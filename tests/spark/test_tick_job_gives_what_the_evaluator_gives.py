@@ -15,34 +15,24 @@ from evertide.vocab.ids import GlobalId
 from evertide.vocab.timestamp import Timestamp
 from evertide.vocab.update import Update
 from tests.spark.random_plans import RandomCase, added_up, random_case
+from tests.support.seeds import seeds
 
 VIEW = GlobalId("u9")
 # The first tick brings the contents at as_of; the last spans several timestamps.
 TICKS = ((3, 4), (4, 5), (5, 10))
-SEEDS_IN_WHICH_TIME_BRINGS_ROWS = (311, 323, 368, 377, 400)
+IN_WHICH_TIME_BRINGS_ROWS = (368, 400)
+# Their ticks are few jobs, but of one.
+SHORT = (201, 202, 203, 204, 205, 208, 209, 210, 212, 216)
 # Their ticks are hundreds of jobs.
-LONG_SEEDS = (300, 301, 304)
+LONG = (300, 301, 304)
 
 
-@pytest.mark.parametrize("seed", range(200, 230))
+@seeds(SHORT, deep=[*range(200, 230), *range(10_000, 11_000)], fresh=50)
 async def test_random_histories(spark_jobs: SparkJobs, tmp_path: Path, seed: int) -> None:
     await agree(random_case(seed), spark_jobs, tmp_path)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(10_000, 11_000))
-async def test_many_random_histories(spark_jobs: SparkJobs, tmp_path: Path, seed: int) -> None:
-    await agree(random_case(seed), spark_jobs, tmp_path)
-
-
-@pytest.mark.parametrize(
-    "seed",
-    [
-        303,
-        *SEEDS_IN_WHICH_TIME_BRINGS_ROWS,
-        *(pytest.param(seed, marks=pytest.mark.slow) for seed in LONG_SEEDS),
-    ],
-)
+@seeds([303, *IN_WHICH_TIME_BRINGS_ROWS], deep=[*LONG, 311, 323, 377], fresh=10)
 async def test_as_time_passes(spark_jobs: SparkJobs, tmp_path: Path, seed: int) -> None:
     """Table functions, and filters by time, for which most ticks come without changes."""
     case = random_case(seed, last_ts=4, flat=seed % 3 < 2, temporal=seed % 3 > 0)

@@ -1,5 +1,6 @@
 """Filters by time and table functions against the interpreter, which knows the time it runs at."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -28,6 +29,7 @@ from tests.spark.histories import (
     random_history,
     run,
 )
+from tests.support.seeds import seeds
 
 FIRST, LAST = 10, 26
 TIMES = range(FIRST - 2, LAST + 2)
@@ -198,7 +200,7 @@ def decode_with_samples(encoded: bytes) -> DeltaPlan:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(20))
-def test_many_more_histories(tmp_path: Path, block: int) -> None:
-    for seed in range(10_000 + block * 100, 10_100 + block * 100):
+@seeds(deep=range(10_000, 12_000), fresh=500, block=100)
+def test_many_more_histories(tmp_path: Path, seeds: Sequence[int]) -> None:
+    for seed in seeds:
         check(seed, tmp_path / str(seed), depth=1 + seed % 4)

@@ -29,6 +29,7 @@ from evertide.spark.operators.ranking.regroup import (
 from evertide.vocab.datum import Datum, Row
 from evertide.vocab.sql_type import BOOL, FLOAT8, INT4, INT8, INTERVAL, NUMERIC, TEXT, SqlType
 from evertide.vocab.timestamp import EMPTY_FRONTIER, Timestamp
+from tests.support.seeds import seeds
 
 Node = TopKNode | ThresholdNode
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -187,11 +188,11 @@ def test_a_change_behind_the_rows_kept_does_not_follow_them(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(60))
+@seeds(deep=range(10_000, 16_000), fresh=1_000, block=100)
 def test_many_more_random_ticks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, block: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seeds: Sequence[int]
 ) -> None:
-    for seed in range(10_000 + block * 100, 10_100 + block * 100):
+    for seed in seeds:
         check(seed, tmp_path / str(seed), monkeypatch)
 
 

@@ -1,5 +1,6 @@
 """Window functions, maintained: every executor gives what the interpreter gives, at every time."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -48,6 +49,7 @@ from tests.spark.random_plans import RandomCase, random_case
 from tests.spark.test_hydrate_gives_the_state_that_ticking_gives import alike
 from tests.spark.test_render_relation_means_what_the_interpreter_means import agree
 from tests.spark.test_tick_job_gives_what_the_evaluator_gives import agree as agree_in_jobs
+from tests.support.seeds import seeds
 
 FIRST, LAST = 10, 20
 
@@ -78,7 +80,7 @@ def small_groups_are_kept_too(
 ) -> None:
     """Whether partitions are read again or kept ready depends on the seed."""
     params = request.node.callspec.params
-    number = params["seed"] if "seed" in params else params["block"]
+    number = params["seed"] if "seed" in params else params["seeds"][0] // 100
     if number % 2:
         monkeypatch.setattr("evertide.spark.operators.grouping.group_cache.LEAST_ROWS", 1)
 
@@ -185,7 +187,7 @@ def test_plans_travel_and_are_incremental(seed: int) -> None:
     assert describe(plan).startswith("incremental: every change is propagated")
 
 
-@pytest.mark.parametrize("seed", range(4_000, 4_016))
+@seeds(range(4_000, 4_008), deep=range(4_008, 4_016), fresh=20)
 def test_spark_gives_what_the_interpreter_gives(
     spark_jobs: SparkJobs, tmp_path: Path, seed: int
 ) -> None:
@@ -239,18 +241,18 @@ def own_functions() -> tuple[WindowCall, ...]:
     return (*ranks, plain, *shifts, *ends, *aggregates)
 
 
-@pytest.mark.parametrize("seed", range(5_000, 5_006))
+@seeds([5_000, 5_005], deep=range(5_001, 5_005), fresh=10)
 async def test_a_tick_as_a_job(spark_jobs: SparkJobs, tmp_path: Path, seed: int) -> None:
     await agree_in_jobs(random_case(seed, window=True), spark_jobs, tmp_path)
 
 
-@pytest.mark.parametrize("seed", range(6_000, 6_004))
+@seeds(range(6_000, 6_002), deep=range(6_002, 6_020), fresh=10)
 def test_hydrated_state_goes_on(spark_jobs: SparkJobs, tmp_path: Path, seed: int) -> None:
     alike(random_case(seed, window=True), spark_jobs, tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(10))
-def test_many_more_histories(tmp_path: Path, block: int) -> None:
-    for seed in range(10_000 + block * 100, 10_100 + block * 100):
+@seeds(deep=range(10_000, 11_000), fresh=500, block=100)
+def test_many_more_histories(tmp_path: Path, seeds: Sequence[int]) -> None:
+    for seed in seeds:
         check(seed, tmp_path / str(seed), depth=seed % 4)

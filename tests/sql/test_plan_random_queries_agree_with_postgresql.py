@@ -13,6 +13,7 @@ from evertide.vocab.errors import SqlError
 from tests.sql.database import Database, new_database
 from tests.sql.plan_corpus.schema import ROWS, SCHEMA
 from tests.sql.random_queries import QueryMaker
+from tests.support.seeds import seeds
 
 PER_SEED = 50
 
@@ -41,17 +42,8 @@ def postgres(postgres_dsn: str) -> Iterator[psycopg.Connection]:
 
 
 @pytest.mark.parametrize("correlated", [False, True])
-@pytest.mark.parametrize("seed", range(5))
-def test_a_few_seeds(
-    seed: int, correlated: bool, database: Database, postgres: psycopg.Connection
-) -> None:
-    compare_many(QueryMaker(seed, correlated=correlated), database, postgres)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("correlated", [False, True])
-@pytest.mark.parametrize("seed", range(1_000, 1_100))
-def test_many_seeds(
+@seeds(range(5), deep=range(1_000, 1_100), fresh=50)
+def test_of_many_seeds(
     seed: int, correlated: bool, database: Database, postgres: psycopg.Connection
 ) -> None:
     compare_many(QueryMaker(seed, correlated=correlated), database, postgres)

@@ -9,6 +9,7 @@ from psycopg.types.string import TextLoader
 from tests.sql.database import new_database
 from tests.sql.random_window_queries import SCHEMA, WindowQueries
 from tests.sql.test_plan_random_queries_agree_with_postgresql import compare
+from tests.support.seeds import seeds
 
 PER_SEED = 30
 
@@ -35,12 +36,6 @@ def compare_many(seed: int, postgres: psycopg.Connection) -> None:
         compare(maker.query(), database, postgres)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_a_few_seeds(seed: int, postgres: psycopg.Connection) -> None:
-    compare_many(seed, postgres)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1_000, 1_200))
-def test_many_seeds(seed: int, postgres: psycopg.Connection) -> None:
+@seeds(range(20), deep=range(1_000, 1_200), fresh=100)
+def test_of_many_seeds(seed: int, postgres: psycopg.Connection) -> None:
     compare_many(seed, postgres)

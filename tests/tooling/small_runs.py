@@ -10,12 +10,24 @@ ROOT = Path(__file__).parents[2]
 CONFTEST = """
 import pytest
 
-from tests.support import progress
+from tests.support import progress, seeds
 from tests.support.schedule import pytest_xdist_make_scheduler
+
+pytest_addoption = seeds.add_options
+pytest_report_header = seeds.header
+pytest_generate_tests = seeds.parametrize
+pytest_configure_node = pytest.hookimpl(optionalhook=True)(seeds.tell_worker)
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config):
+    for mark in ("slow", "seeds"):
+        config.addinivalue_line("markers", f"{mark}: as everywhere")
+    seeds.choose(config)
     progress.begin(config)
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    return seeds.with_replay(item, (yield))
 """
 
 
