@@ -48,7 +48,7 @@ check: $(STAMP) ## format, lint, types, layers, tidy
 	$(PYTEST) -q tests/test_tidy.py
 
 # Several workers take whole files: mostly a test waits for some process. A run that takes longer
-# than the limit is ill: it stops, and says what took so long. With ARGS, what these name, in one go.
+# than the limit is ill: it stops, and says what took so long. With ARGS, what these name, in turn.
 WORKERS := 3
 test: $(STAMP) $(DBT_STAMP) ## every promise, cheapest first; all but those marked slow
 ifdef ARGS

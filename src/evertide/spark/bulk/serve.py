@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import subprocess
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,6 @@ from typing import Final, assert_never
 
 import msgspec
 import structlog
-from pyspark.sql import SparkSession
 
 from evertide.dataflow.channel import Channel
 from evertide.spark.bulk.jobs import run_build, run_select
@@ -36,6 +36,9 @@ from evertide.spark.session import gateway_process, start_session, stop_session
 from evertide.spark.watch import JobCancelled
 
 _STOP_S: Final = 5.0
+# So often, and so far apart, a JVM is looked at after a job has failed.
+_LOOKS: Final = 10
+_LOOK_S: Final = 0.05
 # The replica runs fewer at once; each has a thread that waits for Spark.
 _THREADS: Final = 16
 # Of a reason that Spark gave, as much as one reads.
@@ -61,8 +64,10 @@ async def serve_bulk(connection: socket) -> None:
     session = await asyncio.to_thread(start_session, settings_of(start))
     jobs = SparkJobs(session, Path(start.directory) / "jobs", bulk_workers=start.workers)
     await channel.send(StartedEvent())
-    serving = asyncio.create_task(_Serving(channel, jobs).run())
-    dying = asyncio.create_task(_until_dead(session))
+    jvm = gateway_process(session)
+    assert jvm is not None, "this process has started it"
+    serving = asyncio.create_task(_Serving(channel, jobs, jvm).run())
+    dying = asyncio.create_task(_until_dead(jvm))
     await asyncio.wait([serving, dying], return_when=asyncio.FIRST_COMPLETED)
     channel.close()
     if not dying.done():
@@ -100,10 +105,8 @@ def settings_of(start: StartCommand) -> SessionSettings:
     )
 
 
-async def _until_dead(session: SparkSession) -> None:
+async def _until_dead(jvm: "subprocess.Popen[bytes]") -> None:
     """Returns once the JVM is gone: nothing more can come of this process."""
-    jvm = gateway_process(session)
-    assert jvm is not None, "this process has started it"
     code = await asyncio.to_thread(jvm.wait)
     log.error("the JVM of bulk work ended", code=code)
 
@@ -111,8 +114,11 @@ async def _until_dead(session: SparkSession) -> None:
 class _Serving:
     """The jobs of one connection."""
 
-    def __init__(self, channel: Channel[BulkCommand], jobs: SparkJobs) -> None:
+    def __init__(
+        self, channel: Channel[BulkCommand], jobs: SparkJobs, jvm: "subprocess.Popen[bytes]"
+    ) -> None:
         self._channel = channel
+        self._jvm = jvm
         self._jobs = jobs
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="bulk")
         self._cancelled: dict[int, threading.Event] = {}
@@ -148,6 +154,8 @@ class _Serving:
         except JobCancelled:
             event = FailedEvent(job.job_id, Cause.CANCELLED, "cancelled")
         except Exception as error:  # noqa: BLE001 - this task owns the job
+            if await _is_dead(self._jvm):
+                return  # the process ends with it, and all jobs with the process
             event = FailedEvent(job.job_id, cause_of(error), reason_of(error))
         finally:
             del self._cancelled[job.job_id]
@@ -175,6 +183,15 @@ def _run(
                 tell(ProgressEvent(job.job_id, nodes_done))
 
             return run_build(jobs, job, cancelled, on_node)
+
+
+async def _is_dead(jvm: "subprocess.Popen[bytes]") -> bool:
+    """Whether a job may have failed because of that, which is seen a moment before the end is."""
+    for _ in range(_LOOKS):
+        if jvm.poll() is not None:
+            return True
+        await asyncio.sleep(_LOOK_S)
+    return False
 
 
 def cause_of(error: BaseException) -> Cause:
