@@ -282,7 +282,7 @@ async def test_a_role_is_let_in_whatever_was_stored_for_it() -> None:
     session = await site.enter("Joe")
     hints = [notice.hint for notice in session.take_events().notices]
     assert 'ALTER ROLE "Joe" RESET statement_timeout removes it.' in hints
-    assert 'ALTER ROLE "Joe" RESET gone removes it.' in hints
+    assert not any("gone" in str(hint) for hint in hints), "nobody looks at it"
     await run(session, 'ALTER ROLE "Joe" RESET gone', 'ALTER ROLE "Joe" RESET ALL')
     found = (await service.current()).role_named("Joe")
     assert found is not None

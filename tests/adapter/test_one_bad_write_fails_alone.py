@@ -25,6 +25,7 @@ from evertide.vocab.ids import ShardId
 from evertide.vocab.relation_desc import relation_desc
 from evertide.vocab.sql_type import TEXT
 from evertide.vocab.timestamp import Timestamp
+from tests.support.owned import OURS
 from tests.support.refusing import BreakingConsensus
 
 DESC = relation_desc(("a", TEXT))
@@ -80,7 +81,7 @@ class Site:
 async def site() -> AsyncIterator[Site]:
     store, blob = MemoryStore(), MemoryBlob()
     consensus = BreakingConsensus(store.consensus(await store.raise_epoch()))
-    async with PersistClient(consensus, blob) as client:
+    async with PersistClient(consensus, blob, owner=OURS) as client:
         txns = Txns(client, TXNS)
         await txns.ensure()
         await client.append_all([], also=[register_table(table) for table in TABLES])
