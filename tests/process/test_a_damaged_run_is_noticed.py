@@ -41,10 +41,12 @@ def was_noticed(server: Server) -> bool:
 
 @pytest.mark.parametrize("damage", [change_a_byte, cut_off])
 def test_the_state_is_built_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], None]
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    damage: Callable[[Path], None],
 ) -> None:
-    files = tmp_path / "files"
-    files.mkdir()
+    files = tmp_path_factory.mktemp("f")  # sockets lie there: their names may not be long
     monkeypatch.setenv("TMPDIR", str(files))
     monkeypatch.setenv(MEMORY_VARIABLE, "2")
     with running_server(tmp_path / "data") as server, server.connect() as connection:

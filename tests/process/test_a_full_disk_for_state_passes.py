@@ -5,6 +5,7 @@ Method: the directory for temporary files, where state lies, is a small file sys
 with ballast. Few megabytes of state may be in memory, so that it wants to be written all the time.
 """
 
+import itertools
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.support.server import Server, eventually, running_server
 
 Connection = psycopg.Connection[tuple]
 PADDED = 2_000
+NUMBERS = itertools.count()
 QUERY = "SELECT t.k, count(*) AS n, max(t.pad) AS pad FROM t JOIN u ON t.k = u.k GROUP BY t.k"
 
 
@@ -29,7 +31,8 @@ def stack() -> Iterator[ExitStack]:
 
 
 def started(stack: ExitStack, directory: Path, engine: str) -> tuple[Server, Path]:
-    disk = stack.enter_context(small_disk(directory / "disk", 256))
+    # Sockets lie there: their names may not be long.
+    disk = stack.enter_context(small_disk(directory.parent / f"d{next(NUMBERS)}", 256))
     patch = stack.enter_context(pytest.MonkeyPatch.context())
     patch.setenv("TMPDIR", str(disk))
     patch.setenv(MEMORY_VARIABLE, "2")
